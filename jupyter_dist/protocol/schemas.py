@@ -44,7 +44,11 @@ def ref(model: Any) -> Schema:
 
 
 # What parts add to.
-_OF_PARTS = {models.ExecutionModel: "EXECUTION_FIELDS", models.RanksBundle: "BUNDLE_FIELDS"}
+_OF_PARTS = {
+    models.ExecutionModel: "EXECUTION_FIELDS",
+    models.GroupModel: "GROUP_FIELDS",
+    models.RanksBundle: "BUNDLE_FIELDS",
+}
 
 
 def fields_of(model: Any) -> dict[str, tuple[Any, bool]]:

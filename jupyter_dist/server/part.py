@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from jupyter_dist.protocol import parts
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.operations import PART_OPERATIONS
-from jupyter_dist.server.groups.manager import GroupManager
+from jupyter_dist.server.groups.manager import GroupManager, WayToReplace
+from jupyter_dist.server.mirror.status import GroupStatus
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,24 @@ class ServerPart:
     def start(self) -> None:
         """Begin, in the event loop."""
 
+    def adopted(self) -> None:
+        """Handle a look for groups of earlier servers, as when a page is opened."""
+
+    def spec_fields(self) -> Mapping[str, Any]:
+        """Return fields of the GroupSpec of a group that starts."""
+        return {}
+
+    def group_fields(self, status: GroupStatus) -> Mapping[str, Any]:
+        """Return fields of the model of a group, which `GROUP_FIELDS` of the module `api` declares."""
+        return {}
+
+    def ways_to_replace(self) -> Mapping[str, WayToReplace]:
+        """Return ways to replace ranks, by the `state` that a request names.
+
+        Each gets the ManagedGroup and the other fields of the request, and returns `restore` of the ReplaceSpec.
+        """
+        return {}
+
     async def stop(self) -> None:
         """Stop timers and tasks. Idempotent."""
 
@@ -41,6 +60,7 @@ class ServerParts:
         self._manager = manager
         self._parts: dict[str, ServerPart] = {}
         self._have_started = False
+        manager.parts = self
 
     def start(self) -> None:
         """Start all parts that there are, once."""
@@ -64,6 +84,35 @@ class ServerParts:
         while self._parts:
             with contextlib.suppress(Exception):
                 await self._parts.popitem()[1].stop()
+
+    def adopted(self) -> None:
+        """Handle a look for groups of earlier servers."""
+        self._each("adopted")
+
+    def spec_fields(self) -> dict[str, Any]:
+        """Return fields of the GroupSpec of a group that starts."""
+        self.start()
+        return {name: value for found in self._each("spec_fields") for name, value in found.items()}
+
+    def group_fields(self, status: GroupStatus) -> dict[str, Any]:
+        """Return fields of the model of a group."""
+        return {name: value for found in self._each("group_fields", status) for name, value in found.items()}
+
+    def way_to_replace(self, state: str) -> WayToReplace | None:
+        """Return how ranks are replaced with that `state`; None: no part has it."""
+        self.start()
+        return next((found[state] for found in self._each("ways_to_replace") if state in found), None)
+
+    def _each(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of each part, and return what came of it, without the parts that fail: these end."""
+        found = []
+        for name, part in list(self._parts.items()):
+            try:
+                found.append(getattr(part, method)(*arguments))
+            except Exception:
+                log.exception("jupyter_dist: the part '%s' is left out.", name)
+                self._parts.pop(name, None)
+        return found
 
     def coroutine(self, operation: str) -> Callable[..., Awaitable[Any]] | None:
         """Return the coroutine that carries an operation out, if it is of a part.

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server.analysis.saves import Saves
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environments, KernelSpecs
 from jupyter_dist.server.groups.manager import GroupManager
@@ -97,9 +96,6 @@ class Settings(GroupDefaults):
     notice_seconds: float = 60.0
     presets: Mapping[str, Any] = field(default_factory=dict)
     presets_file: str = ""
-    saves_folder: str = ""
-    saves_bytes: int = 0
-    saves_days: float = 0.0
 
 
 def configured_spawner(settings: Settings, runtime_dir: str) -> Spawner:
@@ -133,7 +129,6 @@ class Service:
             Environments(kernel_specs),
             DeviceReader(),
             replace(settings, root_dir=root_dir),
-            Saves(root_dir, settings.saves_folder, settings.saves_bytes, settings.saves_days),
             keep_warm=settings.warm_environment,
             launchers=lambda: _launchers(config),
             presets=Presets(settings.presets, settings.presets_file),
@@ -168,6 +163,7 @@ class Service:
         if self._adoption is None or (self._adoption.done() and time.monotonic() - self._adopted_at > ADOPT_SECONDS):
             self._adopted_at = time.monotonic()
             self._adoption = asyncio.ensure_future(self.manager.adopt())
+            self.parts.adopted()
         if first or not self._was_adopted:
             await asyncio.shield(self._adoption)
             self._was_adopted = True

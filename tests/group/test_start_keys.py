@@ -5,7 +5,6 @@ import asyncio
 from waits import until_async
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server.analysis.saves import Saves
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environments
 from jupyter_dist.server.groups.manager import MAX_KEYS, GroupManager
@@ -25,9 +24,7 @@ def test_a_start_that_is_not_done_is_remembered_however_many_come_after_it(tmp_p
             return {}
 
         spawner, environments = LocalSpawner(tmp_path / "groups", []), Environments(slow_kernel_specs)
-        manager = GroupManager(
-            spawner, environments, DeviceReader(), GroupDefaults(), Saves("", "", 0, 0), keep_warm=False, launchers=dict
-        )
+        manager = GroupManager(spawner, environments, DeviceReader(), GroupDefaults(), keep_warm=False, launchers=dict)
         wanted = WantedGroup(name="g", environment="none")
         starts = [asyncio.ensure_future(manager.start(wanted, f"key-{number}")) for number in range(2 * MAX_KEYS)]
         await until_async(lambda: len(begun) == 2 * MAX_KEYS)

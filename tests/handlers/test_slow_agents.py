@@ -10,7 +10,6 @@ from pages import page_of
 from smallagent import SmallAgent
 from waits import until_async
 
-from jupyter_dist.server.analysis.saves import Saves
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environments
 from jupyter_dist.server.groups.group import ManagedGroup
@@ -46,9 +45,7 @@ def manager(tmp_path):
         return {}
 
     spawner, environments = LocalSpawner(tmp_path / "groups", []), Environments(no_kernel_specs)
-    return GroupManager(
-        spawner, environments, DeviceReader(), GroupDefaults(), Saves("", "", 0, 0), keep_warm=False, launchers=dict
-    )
+    return GroupManager(spawner, environments, DeviceReader(), GroupDefaults(), keep_warm=False, launchers=dict)
 
 
 def has_attached(group):

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_dist.parts.saves.server import places
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.saves import drafts, locking, record, removal
 from jupyter_dist.saves.fitness import cannot_restore, other_torch, shortage
 from jupyter_dist.saves.layout import SavesFolder, check_name, index_file
 from jupyter_dist.saves.locking import lock_shared
 from jupyter_dist.saves.record import SaveRecord, digest_of, read_record
-from jupyter_dist.server.analysis import savefolders
 
 FIELDS = {
     **{"group": "g", "group_id": "g-1", "accelerator": "cpu", "python_version": "3.11.4", "torch_version": "2.13.0"},
@@ -78,15 +78,15 @@ def test_saves_of_one_second_get_a_name_each_before_any_of_them_is_written(folde
 
 
 def test_other_folders_are_remembered_once_each_the_newest_last(folder, tmp_path):
-    others = [SavesFolder(tmp_path / f"other-{number}") for number in range(savefolders.MAX_PLACES + 1)]
+    others = [SavesFolder(tmp_path / f"other-{number}") for number in range(places.MAX_PLACES + 1)]
     for other in (*others, others[5]):
-        savefolders.remember_folder(folder, other)
-    assert savefolders.other_folders(folder) == [*others[1:5], *others[6:], others[5]]
-    (folder.path / savefolders.PLACES).write_text("[1, {}, ")
-    assert savefolders.other_folders(folder) == []
-    savefolders.remember_folder(folder, others[0])
-    (folder.path / savefolders.PLACES).chmod(0o666)  # others could have written it
-    assert savefolders.other_folders(folder) == []
+        places.remember_folder(folder, other)
+    assert places.other_folders(folder) == [*others[1:5], *others[6:], others[5]]
+    (folder.path / places.PLACES).write_text("[1, {}, ")
+    assert places.other_folders(folder) == []
+    places.remember_folder(folder, others[0])
+    (folder.path / places.PLACES).chmod(0o666)  # others could have written it
+    assert places.other_folders(folder) == []
 
 
 def kill_at(number):

@@ -517,10 +517,10 @@ class GroupInfo(ApiObject):
         parked: Where its memory is; null unless it is parked.
         self_saving: Null: it is saved on request alone.
         parts: What features add, by their names.
-        last_save: The newest save of a group with its name that it can restore, also after its end; or
-            null.
         running: Executions.
         queued: Executions.
+        last_save: The newest save of a group with its name that it can restore, also after its end; or
+            null.
     """
 
     id: str
@@ -552,9 +552,9 @@ class GroupInfo(ApiObject):
     parked: ParkedStateInfo | None
     self_saving: SelfSavingInfo | None
     parts: dict[str, Any] | None
-    last_save: LastSaveInfo | None
     running: list[str]
     queued: list[str]
+    last_save: LastSaveInfo | None
 
 
 class GroupEnvironmentInfo(ApiObject):

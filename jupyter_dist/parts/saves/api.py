@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models import models, saves
 from jupyter_dist.protocol.operations.declaration import Answer, Operation
 
@@ -17,6 +20,12 @@ _TRANSFER = (
     *("agent_unreachable", "timed_out"),
 )
 
+GROUP_FIELDS = {
+    "last_save": Annotated[
+        saves.LastSave | None,
+        Field("The newest save of a group with its name that it can restore, also after its end; or null."),
+    ],
+}
 OPERATIONS = (
     Operation(
         name="save",

@@ -14,7 +14,7 @@ from jupyter_dist.protocol.models.sentences import Words
 from jupyter_dist.protocol.states import ExecutionState, GroupState, NodeState, RankState
 
 from .memory import CellMemory
-from .saves import LastSave, Transfer
+from .saves import Transfer
 
 if TYPE_CHECKING:
     # Agent and ranks only have the standard library of Python 3.10, which lacks this name; they never use it.
@@ -281,12 +281,6 @@ class GroupModel(TypedDict):
     parked: NotRequired[Annotated[ParkedState | None, Field("Where its memory is; null unless it is parked.")]]
     self_saving: NotRequired[Annotated[SelfSaving | None, Field("Null: it is saved on request alone.")]]
     parts: NotRequired[Annotated[dict[str, Any], Field("What features add, by their names.")]]
-    last_save: NotRequired[
-        Annotated[
-            LastSave | None,
-            Field("The newest save of a group with its name that it can restore, also after its end; or null."),
-        ]
-    ]
     running: Annotated[list[str], Field("Executions.")]
     queued: Annotated[list[str], Field("Executions.")]
 

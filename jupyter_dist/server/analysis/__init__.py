@@ -1,1 +1,1 @@
-"""What a group computes on request: compared variables, and what is known of saves."""
+"""What a group computes on request: compared variables."""

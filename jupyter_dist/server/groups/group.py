@@ -65,12 +65,6 @@ class ManagedGroup:
         """Return the Group of docs/api.md."""
         return self.mirror.model()
 
-    def has_saved(self, execution_id: str) -> bool:
-        """Whether this execution is a save that exists now."""
-        execution = self.mirror.executions.get(execution_id)
-        transfer = execution.get("transfer")
-        return execution["state"] == "ok" and transfer is not None and transfer["action"] == "save"
-
     # -- life -----------------------------------------------------------------------------------------
 
     async def start(self, spec: GroupSpec, environment: models.GroupEnvironment) -> None:

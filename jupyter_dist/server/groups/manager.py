@@ -10,15 +10,13 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.specs import LOCAL
-from jupyter_dist.server.analysis.lastsaves import LastSaves
-from jupyter_dist.server.analysis.saves import Saves
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environment, Environments
 from jupyter_dist.server.launchers.allocation import STATE_FILE
@@ -26,6 +24,7 @@ from jupyter_dist.server.launchers.common.command import tunnel_words
 from jupyter_dist.server.launchers.common.network import group_fields, variables
 from jupyter_dist.server.launchers.common.presets import Presets
 from jupyter_dist.server.mirror.mirror import GroupMirror, Topic
+from jupyter_dist.server.mirror.status import GroupStatus
 from jupyter_dist.server.spawner.directories import GroupDirectory
 from jupyter_dist.server.spawner.local import agent_environment, client_environment
 from jupyter_dist.server.spawner.spawner import Spawner, check_usable
@@ -66,7 +65,37 @@ PREPARED_SECONDS = 30.0  # how long an agent waits for a client that has started
 REMOVED: Topic = ("removed",)  # groups are no longer listed, and will not change any more
 
 Listener = Callable[[Topic], None]
+# Makes `restore` of the ReplaceSpec of a group, from the fields of a request.
+WayToReplace = Callable[..., dict[str, Any]]
 Launch = Callable[[str, "dict[str, str] | None"], Awaitable[GroupDirectory]]
+
+
+class PartsOfGroups(Protocol):
+    """What the parts of a server add to its groups."""
+
+    def spec_fields(self) -> dict[str, Any]:
+        """Return fields of the GroupSpec of a group that starts."""
+
+    def group_fields(self, status: GroupStatus) -> dict[str, Any]:
+        """Return fields of the model of a group."""
+
+    def way_to_replace(self, state: str) -> WayToReplace | None:
+        """Return how ranks are replaced with that `state`; None: no part has it."""
+
+
+class NoParts:
+    """No parts."""
+
+    def spec_fields(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+    def group_fields(self, _: GroupStatus) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+    def way_to_replace(self, _: str) -> None:
+        """Return None."""
 
 
 class GroupManager:
@@ -78,20 +107,19 @@ class GroupManager:
         environments: Environments,
         devices: DeviceReader,
         defaults: GroupDefaults,
-        saves: Saves,
         keep_warm: bool,
         launchers: Callable[[], Launchers],
         presets: Presets | None = None,
     ) -> None:
         self.environments = environments
         self.devices = devices
-        self.saves = saves
+        self.defaults = defaults
+        self.parts: PartsOfGroups = NoParts()
         self.presets = presets or Presets({})
         self.server_id = f"s-{secrets.token_hex(6)}"
         self._spawner = spawner
         self._make_launchers = launchers
         self._made_launchers: Launchers | None = None
-        self._defaults = defaults
         self._groups: dict[str, ManagedGroup] = {}
         self._starting: dict[str, asyncio.Event] = {}  # by name; set when that start has succeeded or failed
         self._listeners: set[Listener] = set()
@@ -100,13 +128,11 @@ class GroupManager:
         self._discarding: dict[asyncio.Task[None], ManagedGroup] = {}  # lost groups, while their nodes are released
         self._warm = WarmAgents(self._launch, keep_warm=keep_warm)
         self._is_stopping = False
-        self.last_saves = LastSaves(saves, self._last_saves_changed)
 
     # -- life -----------------------------------------------------------------------------------------
 
     async def adopt(self) -> None:
         """Adopt the groups that another server left, whether alive or not; known groups are kept."""
-        self.last_saves.look()
         directories = [found for found in self._spawner.directories() if found.group_id not in self._groups]
         found = await asyncio.gather(*map(self._adopt_one, directories), return_exceptions=True)
         for directory, outcome in zip(directories, found, strict=True):
@@ -117,7 +143,6 @@ class GroupManager:
     async def stop(self, end_groups: bool) -> None:
         """Leave all groups to the next server, or end them, as configured. Idempotent."""
         self._is_stopping = True
-        self.last_saves.stop()
         groups = list(self._groups.values())
         if not end_groups:
             for group in groups:
@@ -255,12 +280,12 @@ class GroupManager:
         allowed = None if request.launcher == LOCAL else self.launchers.options_of(request.launcher)
         if allowed is not None:
             request = dataclasses.replace(request, gpus_per_node=allowed.gpus_per_node(request.launcher_options))
-        fields = resolve_spec(request, environment, devices, self._defaults, self._taken_names())
+        fields = resolve_spec(request, environment, devices, self.defaults, self._taken_names())
         options = _checked(allowed, request.launcher_options, fields) if allowed else {}
         reserved = allowed.reserved_gpus(request.launcher_options, fields["ranks_per_node"]) if allowed else []
         check_reserved(fields, reserved)
         await asyncio.gather(*(group.park(PARK_SECONDS) for group in map(self.get, request.park)))
-        fields |= self.saves.of_group()
+        fields |= self.parts.spec_fields()
         if launcher is not None and fields["save_before_end_seconds"] > 0:
             fields["end_grace_seconds"] = await launcher.grace_seconds(options)
         unused = idle_gpus_note(fields, reserved)
@@ -281,7 +306,7 @@ class GroupManager:
                 group = await self._warm.begin(own, begin)
             try:
                 if is_on_nodes:
-                    env = agent_environment(list(self._defaults.preload_modules), own.env)
+                    env = agent_environment(list(self.defaults.preload_modules), own.env)
                     await group.launch_nodes(launcher, options, Secrets(env), self._spawner.archive)
             except BaseException:
                 await group.shutdown()
@@ -374,17 +399,11 @@ class GroupManager:
 
     def _managed(self, directory: GroupDirectory) -> ManagedGroup:
         group = ManagedGroup(GroupMirror(directory, self.server_id, self._mirror_changed))
-        group.status.find_save = self.last_saves.fitting
+        group.status.of_parts = self.parts.group_fields
         return group
 
     def _mirror_changed(self, topic: Topic) -> None:
-        if topic[0] == "execution" and (group := self._groups.get(topic[1])) and group.has_saved(topic[2]):
-            self.last_saves.look()
         self.notify(topic)
-
-    def _last_saves_changed(self) -> None:
-        for group in self._groups.values():
-            group.mirror.changed()
 
     async def _adopt_one(self, directory: GroupDirectory) -> None:
         try:

@@ -116,25 +116,16 @@ class GroupOperations:
         return (await self._manager.start_again(self._group, again, key)).model()
 
     async def replace(
-        self, state: str = "empty", others: str = "leave", key: str | None = None, **saved: Any
+        self, state: str = "empty", others: str = "leave", key: str | None = None, **fields: Any
     ) -> models.GroupModel:
-        """Start a new process for every dead rank, which begins with variables of the others or of a save.
+        """Start a new process for every dead rank, which begins with variables of the others, or as a part has them.
 
         Raises:
             JupyterDistError: `group_not_ready`, if no rank is dead; `ranks_differ`; the errors of a restore.
         """
-        wanted = ReplaceSpec(state, others, self._saved(**saved) if state == "save" else None)
+        way = self._manager.parts.way_to_replace(state)
+        wanted = ReplaceSpec(state, others, way(self._group, **fields) if way else None)
         return await self._changed_by("replace", key=key, wanted=wanted.to_dict())
-
-    def _saved(self, save: str | None = None, folder: str | None = None, **options: Any) -> dict[str, Any]:
-        """Return the TransferSpec of a save, by default of the newest that the group can restore."""
-        if save is None:
-            last = self._mirror.model().get("last_save")
-            if last is None:
-                message = say("There is no save that group '%1' can restore.", self._mirror.name)
-                raise JupyterDistError("not_found", message, say("Name another save, or replace with state='empty'."))
-            save, folder = last["name"], last["folder"]
-        return self._manager.saves.to_restore(save, folder, **options).to_dict()
 
     async def reform(self, key: str | None = None) -> models.GroupModel:
         """Re-create the process group in the same processes.

@@ -60,6 +60,9 @@ class GroupDefaults:
     save_every_seconds: float = GroupSpec.save_every_seconds
     save_before_end_seconds: float = GroupSpec.save_before_end_seconds
     saves_kept: int = GroupSpec.saves_kept
+    saves_folder: str = ""
+    saves_bytes: int = 0
+    saves_days: float = 0.0
     journal_bytes: int = GroupSpec.journal_bytes
     user_journal_bytes: int = GroupSpec.user_journal_bytes
     undo_cells: int = GroupSpec.undo_cells

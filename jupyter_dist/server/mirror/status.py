@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
@@ -14,11 +14,6 @@ from jupyter_dist.protocol.ranks import MAX_RANKS, RankSet
 from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES, HOW_TO_BE_READY
 from jupyter_dist.protocol.wire.specs import LOCAL, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, closed
 from jupyter_dist.system.limits import within
-
-if TYPE_CHECKING:
-    from jupyter_dist.protocol.models.saves import LastSave
-
-    FindSave = Callable[[str, int, "str | None"], "LastSave | None"]
 
 # The notice about a node in these states while a cell runs.
 _WORDS = {
@@ -55,7 +50,7 @@ class GroupStatus:
         self.fields: dict[str, Any] = {"state": "warm", "seq": 0}
         self.protocol = 0  # protocol version of its agent
         self.allocation: models.AllocationModel | None = None  # of the nodes, unknown to the agent
-        self.find_save: FindSave | None = None  # the newest save of a name, for a number of ranks and a Python
+        self.of_parts: Callable[[GroupStatus], Mapping[str, Any]] = lambda _: {}  # what parts of this server add
         self.silence: JupyterDistError | None = None  # shown while the agent does not respond
 
     @property
@@ -126,17 +121,13 @@ class GroupStatus:
             **{field: self.fields.get(field) for field in _FROM_STATUS},
             "parts": self.fields.get("parts") or {},
             "allocation": self.allocation,
-            "last_save": self._last_save(),
+            **self.of_parts(self),
             **({"join": None} if self.allocation else {}),  # the launcher runs the join command
             "running": running,
             "queued": queued,
         }
         # The status of an agent of another version is not checked.
         return cast(models.GroupModel, shown if self.silence is None else {**shown, **self._unanswered(self.silence)})
-
-    def _last_save(self) -> LastSave | None:
-        python = (self.fields.get("environment") or {}).get("python_version")
-        return self.find_save(self.name, self.world_size, python) if self.find_save is not None else None
 
     def update(self, **changes: Any) -> None:
         """Change fields that the server sets itself."""

@@ -317,12 +317,12 @@ export interface IGroup {
   self_saving?: ISelfSaving | null;
   /** What features add, by their names. */
   parts?: Record<string, unknown>;
-  /** The newest save of a group with its name that it can restore, also after its end; or null. */
-  last_save?: ILastSave | null;
   /** Executions. */
   running: string[];
   /** Executions. */
   queued: string[];
+  /** The newest save of a group with its name that it can restore, also after its end; or null. */
+  last_save?: ILastSave | null;
 }
 
 /** The status of an execution on some ranks. */

@@ -13,8 +13,8 @@ from jupyter_dist.saves.layout import SavesFolder
 from jupyter_dist.saves.record import SaveRecord, records
 from jupyter_dist.transport.tasks import start_task
 
-from .savefolders import other_folders
-from .saves import Saves
+from .folders import Saves
+from .places import other_folders
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models.saves import LastSave, SaveModel

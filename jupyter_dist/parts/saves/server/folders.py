@@ -24,7 +24,7 @@ from jupyter_dist.saves.ownership import check_folder
 from jupyter_dist.saves.record import merged_names, merged_notes, merged_skipped, records
 from jupyter_dist.saves.removal import delete, delete_older
 
-from .savefolders import remember_folder
+from .places import remember_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

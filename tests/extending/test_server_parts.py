@@ -1,0 +1,63 @@
+"""What parts add to the groups of a server. One that fails is left out, and the others are asked all the same."""
+
+import pytest
+
+from jupyter_dist.protocol import parts
+from jupyter_dist.server.devices.reader import DeviceReader
+from jupyter_dist.server.groups.manager import GroupManager
+from jupyter_dist.server.groups.resolve import GroupDefaults
+from jupyter_dist.server.mirror.status import GroupStatus
+from jupyter_dist.server.part import ServerPart, ServerParts
+
+
+class Counting(ServerPart):
+    looks = 0
+
+    def adopted(self):
+        self.looks += 1
+
+    def spec_fields(self):
+        return {"saves_folder": f"{self.manager.defaults.root_dir}/kept"}
+
+    def group_fields(self, status):
+        return {"kept": f"of {status.name or 'none'}", "looks": self.looks}
+
+    def ways_to_replace(self):
+        return {"kept": lambda group, **fields: {"group": group, **fields}}
+
+
+class Failing(ServerPart):
+    def spec_fields(self):
+        raise ValueError
+
+
+@pytest.fixture
+def manager(monkeypatch):
+    found = parts.PartClasses({"failing": Failing, "counting": Counting}, [])
+    monkeypatch.setattr(parts, "find_parts", lambda *_: found)
+    manager = GroupManager(None, None, DeviceReader(), GroupDefaults("/root"), keep_warm=False, launchers=dict)
+    ServerParts(manager)
+    return manager
+
+
+def test_parts_add_to_the_start_and_to_the_model_of_a_group(manager, caplog):
+    assert manager.parts.group_fields(GroupStatus()) == {}  # they start with the first request, or after the adoption
+    assert manager.parts.spec_fields() == {"saves_folder": "/root/kept"}
+    assert "the part 'failing' is left out" in caplog.text
+    caplog.clear()
+    manager.parts.adopted()
+    assert manager.parts.group_fields(GroupStatus()) == {"kept": "of none", "looks": 1}
+    assert manager.parts.spec_fields() == {"saves_folder": "/root/kept"}
+    assert not caplog.text
+
+
+def test_parts_have_ways_to_replace_ranks(manager):
+    way = manager.parts.way_to_replace("kept")
+    assert way("g", save="first") == {"group": "g", "save": "first"}
+    assert manager.parts.way_to_replace("copy") is None
+
+
+def test_a_server_without_parts_has_none_of_it():
+    manager = GroupManager(None, None, DeviceReader(), GroupDefaults(), keep_warm=False, launchers=dict)
+    assert (manager.parts.spec_fields(), manager.parts.group_fields(GroupStatus())) == ({}, {})
+    assert manager.parts.way_to_replace("save") is None
