@@ -17,7 +17,7 @@ export PATH := $(BIN):$(PATH)
 # Where this is set, each of the hundreds of processes of a test run compiles the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo demo-nodes lab test test-first test-first-again test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 \
+.PHONY: figures demo demo-nodes lab test test-first test-first-again test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 \
 	test-python-again test-ray-again test-versions-again test-typescript-again test-browser-again test-browser-1-again test-browser-2-again \
 	test-beside test-beside-again test-beside-beside test-beside-nbmodel test-package test-package-again release-dry-run matrix generate translations lint docs third-party bench gpu gpu-wheels pictures clean setup extras browser slurm
 
@@ -209,6 +209,11 @@ gpu-wheels:  ## What `make gpu` installs, where there is a network
 
 bench: .venv/ready  ## The figures of docs/benchmarks, against rivals in the same run
 	$(BIN)/python -m benchmarks
+
+COMMIT ?= HEAD~1
+
+figures: .venv/ready  ## Start, cells, output, saves, memory: of COMMIT (the last but one) and of this tree in turn, as ratios
+	$(BIN)/python -m benchmarks.before $(COMMIT)
 
 pictures: .venv/frontend browser ui-tests/node_modules  ## The pictures of README and docs/images, and the moving one
 	cd ui-tests && npx playwright test --config screenshots.config.js
