@@ -17,8 +17,6 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.proving import Proving
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.parking.parking import Parking
-from jupyter_dist.agent.group.saves.beforeend import SaveBeforeEnd
-from jupyter_dist.agent.group.saves.periodic import PeriodicSaves
 from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.ending import give_up, sweep
@@ -95,8 +93,6 @@ class Agent:
         self.proving = Proving()
         self._starts: GroupStarts | None = None
         self._parking: Parking | None = None
-        self._periodic: PeriodicSaves | None = None
-        self.before_end: SaveBeforeEnd | None = None
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
         self._parts: AgentParts | None = None
@@ -166,10 +162,9 @@ class Agent:
         self._pulse = Pulse(self.group)
         self._pulse.start()
         self._parking = Parking(self.group, self._directory)
-        self._periodic = PeriodicSaves(self.group)
-        self.before_end = SaveBeforeEnd(self.group, self.interrupt)
-        self.group.on_nodes_end = self.before_end.asked_to_end
-        core = AgentCore(self.group, self.proving, looks, self.begun_rank, self._part_changed, self._group_changed)
+        core = AgentCore(
+            self.group, self.proving, looks, self.begun_rank, self._part_changed, self._group_changed, self.interrupt
+        )
         self._parts = AgentParts(core, self._handlers)
         self._handlers.update(self._parts.requests)
         self._starts = GroupStarts(self.group, self._starter, self._first_start_failed)
@@ -189,8 +184,8 @@ class Agent:
     def ends(self, at: float | None) -> None:
         """Take the end of the group's allocation, in seconds since 1970, and show it; None: it has no limit."""
         self.need_group()
-        assert self.before_end is not None
-        self.before_end.ends(at)
+        if self._parts is not None:
+            self._parts.ends(at)
         self._group_changed()
 
     def need_starts(self) -> GroupStarts:
@@ -261,15 +256,8 @@ class Agent:
         if self.group is None:
             return {"state": "warm", "seq": 0, **common}
         parts = {} if self._parts is None else self._parts.status()
-        return {**self.group.status(), "self_saving": self._self_saving(), "parts": parts, **common}
-
-    def _self_saving(self) -> models.SelfSaving | None:
-        """Return when the group saves by itself; None if it does not."""
-        if self._periodic is None or self.before_end is None:
-            return None
-        model = self._periodic.model()
-        self.before_end.add_to(model)
-        return model if model["every_seconds"] or "ends_at" in model else None
+        fields = {} if self._parts is None else self._parts.group_fields()
+        return {**self.group.status(), **fields, "parts": parts, **common}
 
     @property
     def _current_starter(self) -> RankStarter:
@@ -333,10 +321,6 @@ class Agent:
             self._ranks_changed()
         if self._parts is not None:
             self._parts.changed(execution)
-        if self._periodic is not None:
-            self._periodic.changed(execution)
-        if self.before_end is not None:
-            self.before_end.changed(execution)
         if self._is_progress(execution):
             self._progress[execution.id] = execution
         else:
@@ -392,10 +376,6 @@ class Agent:
                 self.need_parking().look()
                 if self._parts is not None:
                     self._parts.tick()
-                if self._periodic is not None:
-                    self._periodic.look()
-                if self.before_end is not None:
-                    self.before_end.look()
             if self.owners.have_changed():
                 self._group_changed()
             left_seconds = self.owners.left_seconds

@@ -30,6 +30,7 @@ class AgentCore:
     begun_rank: Callable[[int], RankProcess]  # a rank that can answer; raises where it starts, or its values are parked
     execution_changed: Callable[[AgentExecution], None]  # sends the model of an execution, to which a part has added
     status_changed: Callable[[], None]  # sends the status of the group soon, to which a part has added
+    interrupt: Callable[[list[RankProcess]], object]  # the cells of these ranks
 
 
 class AgentPart:
@@ -60,6 +61,20 @@ class AgentPart:
         """Return the entry of this part in `parts` of the group's model; None: it has none."""
         return None
 
+    def group_fields(self) -> Mapping[str, Any]:
+        """Return fields of the group's model, which `GROUP_FIELDS` of the module `api` declares."""
+        return {}
+
+    def ends(self, at: float | None) -> None:
+        """Take the end of the group's allocation, in seconds since 1970; None: it has no limit."""
+
+    def nodes_end(self) -> bool:
+        """Handle a request of the engine that the group's nodes end; others may have come before.
+
+        Return whether they wait for a call of `group.let_nodes_end`.
+        """
+        return False
+
     def requests(self) -> Mapping[str, RequestHandler]:
         """Return the requests of the server that this part answers, by names that no other part has."""
         return {}
@@ -81,6 +96,7 @@ class AgentParts:
             self._group.add_note(" ".join(f"{problem}." for problem in found.problems))
         self._parts.begin(found.classes, partial(self._begin, core, frozenset(core_requests)))
         self._group.on_part = self._received
+        self._group.on_nodes_end = self._nodes_end
 
     def _begin(self, core: AgentCore, taken: frozenset[str], _name: str, kind: type[AgentPart]) -> AgentPart:
         part = kind(core)
@@ -108,9 +124,22 @@ class AgentParts:
             name: status for name, status in self._parts.each(lambda part: part.status()).items() if status is not None
         }
 
+    def group_fields(self) -> dict[str, Any]:
+        """Return fields of the group's model."""
+        found = self._parts.each(lambda part: part.group_fields()).values()
+        return {name: value for fields in found for name, value in fields.items()}
+
+    def ends(self, at: float | None) -> None:
+        """Take the end of the group's allocation."""
+        self._parts.each(lambda part: part.ends(at))
+
     def stop(self) -> None:
         """Stop all parts."""
         self._parts.each(lambda part: part.stop())
+
+    def _nodes_end(self) -> None:
+        if not any(self._parts.each(lambda part: part.nodes_end()).values()):
+            self._group.let_nodes_end()
 
     def _received(self, name: str, rank: RankProcess, content: dict[str, Any]) -> None:
         if (part := self._parts.get(name)) is not None:

@@ -67,6 +67,11 @@ def test_a_cell_of_a_magic_of_a_part_sends_an_output_of_its_kind(agent):
     assert mine == [(1, {"line": "all", "lines": 2})]
 
 
+def test_a_part_hears_of_the_end_of_the_allocation_and_adds_to_the_group(agent):
+    assert agent.request("ends", at=5e9)[0]["group"]["known_ends"] == [5e9]
+    assert agent.request("ends", at=None)[0]["group"]["known_ends"] == [5e9, None]
+
+
 def test_a_part_that_cannot_be_loaded_is_named(agent):
     assert "The part 'raises' is left out: ModuleNotFoundError: No module named 'no_such_module'" in agent.group["note"]
     assert "The part 'empty' is left out: TypeError: empty.agent has 0 subclasses" in agent.group["note"]

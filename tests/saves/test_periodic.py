@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from waits import until
 
-from jupyter_dist.agent.group.saves.periodic import SaveClock
+from jupyter_dist.parts.saves.agent.periodic import SaveClock
 
 
 def test_a_save_is_due_when_the_time_is_over_and_a_cell_has_run():

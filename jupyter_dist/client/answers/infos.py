@@ -515,10 +515,10 @@ class GroupInfo(ApiObject):
         join: The command to run on each machine that is missing; null if none is.
         allocation: Of its nodes; null without an engine.
         parked: Where its memory is; null unless it is parked.
-        self_saving: Null: it is saved on request alone.
         parts: What features add, by their names.
         running: Executions.
         queued: Executions.
+        self_saving: Null: it is saved on request alone.
         last_save: The newest save of a group with its name that it can restore, also after its end; or
             null.
     """
@@ -550,10 +550,10 @@ class GroupInfo(ApiObject):
     join: str | None
     allocation: AllocationInfo | None
     parked: ParkedStateInfo | None
-    self_saving: SelfSavingInfo | None
     parts: dict[str, Any] | None
     running: list[str]
     queued: list[str]
+    self_saving: SelfSavingInfo | None
     last_save: LastSaveInfo | None
 
 

@@ -8,7 +8,7 @@ from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models import models, saves
 from jupyter_dist.protocol.operations.declaration import Answer, Operation
 
-from .models import LastSavesQuery, RestoreRequest, SaveRequest, SavesQuery
+from .models import LastSavesQuery, RestoreRequest, SaveRequest, SavesQuery, SelfSaving
 from .text import last_saves_text, preview_text, saves_text
 
 PREVIEW_SECONDS = 30.0
@@ -21,6 +21,7 @@ _TRANSFER = (
 )
 
 GROUP_FIELDS = {
+    "self_saving": Annotated[SelfSaving | None, Field("Null: it is saved on request alone.")],
     "last_save": Annotated[
         saves.LastSave | None,
         Field("The newest save of a group with its name that it can restore, also after its end; or null."),

@@ -1,4 +1,4 @@
-"""What clients send: what to save and to restore, and which saves to list."""
+"""What clients send, and what a group shows of the saves that it makes by itself."""
 
 from __future__ import annotations
 
@@ -45,3 +45,13 @@ class LastSavesQuery(TypedDict, total=False):
     """Which saves to return."""
 
     group: Annotated[str, Field("The name of a group; by default all.", maxLength=200)]
+
+
+class SelfSaving(TypedDict):
+    """When a group saves by itself."""
+
+    every_seconds: Annotated[float, Field("If cells have run since the last save; 0: not so.")]
+    before_end_seconds: NotRequired[Annotated[float, Field("Before its allocation ends; 0: not then.")]]
+    ends_at: NotRequired[Annotated[float | None, Field("When its allocation ends, as far as its agent knows.")]]
+    kept: Annotated[int, Field("How many of these saves are kept.")]
+    problem: Annotated[str | None, Field("Why the last one failed: no more are made until a save succeeds.")]

@@ -212,16 +212,6 @@ class ReplaceModel(TypedDict):
     again: Annotated[list[str], Field("Sentences on missing names, which cells must make again.")]
 
 
-class SelfSaving(TypedDict):
-    """When a group saves by itself."""
-
-    every_seconds: Annotated[float, Field("If cells have run since the last save; 0: not so.")]
-    before_end_seconds: NotRequired[Annotated[float, Field("Before its allocation ends; 0: not then.")]]
-    ends_at: NotRequired[Annotated[float | None, Field("When its allocation ends, as far as its agent knows.")]]
-    kept: Annotated[int, Field("How many of these saves are kept.")]
-    problem: Annotated[str | None, Field("Why the last one failed: no more are made until a save succeeds.")]
-
-
 class ParkedState(TypedDict):
     """Where the memory of a parked group is."""
 
@@ -279,7 +269,6 @@ class GroupModel(TypedDict):
     ]
     allocation: NotRequired[Annotated[AllocationModel | None, Field("Of its nodes; null without an engine.")]]
     parked: NotRequired[Annotated[ParkedState | None, Field("Where its memory is; null unless it is parked.")]]
-    self_saving: NotRequired[Annotated[SelfSaving | None, Field("Null: it is saved on request alone.")]]
     parts: NotRequired[Annotated[dict[str, Any], Field("What features add, by their names.")]]
     running: Annotated[list[str], Field("Executions.")]
     queued: Annotated[list[str], Field("Executions.")]

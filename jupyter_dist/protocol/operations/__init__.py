@@ -60,6 +60,8 @@ def _of_parts(name: str) -> Iterator[Any]:
 
 # Fields of executions that are too large for lists.
 NOT_IN_LISTS: frozenset[str] = frozenset(_of_parts("NOT_IN_LISTS"))
+# Fields of groups that parts add.
+GROUP_FIELDS: tuple[str, ...] = tuple(_of_parts("GROUP_FIELDS"))
 # What parts show of a cell while it runs.
 CELL_NOTES: tuple[CellNote, ...] = tuple(_of_parts("CELL_NOTES"))
 # Fields of running executions that are in their bundles, too: for pages that have only these.
@@ -71,6 +73,7 @@ __all__ = [
     "BUNDLE_FIELDS",
     "BY_NAME",
     "CELL_NOTES",
+    "GROUP_FIELDS",
     "KEY_HEADER",
     "KEY_PATTERN",
     "NOT_IN_LISTS",

@@ -10,6 +10,7 @@ from typing import Any, cast
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.operations import GROUP_FIELDS
 from jupyter_dist.protocol.ranks import MAX_RANKS, RankSet
 from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES, HOW_TO_BE_READY
 from jupyter_dist.protocol.wire.specs import LOCAL, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, closed
@@ -36,7 +37,6 @@ _FROM_STATUS = (
     "join",
     "ends_with",
     "parked",
-    "self_saving",
 )
 
 
@@ -118,7 +118,7 @@ class GroupStatus:
             "launcher": spec.get("launcher", LOCAL),
             "nodes": self._nodes,
             "spare_nodes": self.fields.get("spare_nodes") or [],
-            **{field: self.fields.get(field) for field in _FROM_STATUS},
+            **{field: self.fields.get(field) for field in (*_FROM_STATUS, *GROUP_FIELDS)},
             "parts": self.fields.get("parts") or {},
             "allocation": self.allocation,
             **self.of_parts(self),

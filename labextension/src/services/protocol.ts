@@ -237,20 +237,6 @@ export interface IReplace {
   again: string[];
 }
 
-/** When a group saves by itself. */
-export interface ISelfSaving {
-  /** If cells have run since the last save; 0: not so. */
-  every_seconds: number;
-  /** Before its allocation ends; 0: not then. */
-  before_end_seconds?: number;
-  /** When its allocation ends, as far as its agent knows. */
-  ends_at?: number | null;
-  /** How many of these saves are kept. */
-  kept: number;
-  /** Why the last one failed: no more are made until a save succeeds. */
-  problem: string | null;
-}
-
 /** Where the memory of a parked group is. */
 export interface IParkedState {
   /** When it was parked. */
@@ -313,14 +299,14 @@ export interface IGroup {
   allocation?: IAllocation | null;
   /** Where its memory is; null unless it is parked. */
   parked?: IParkedState | null;
-  /** Null: it is saved on request alone. */
-  self_saving?: ISelfSaving | null;
   /** What features add, by their names. */
   parts?: Record<string, unknown>;
   /** Executions. */
   running: string[];
   /** Executions. */
   queued: string[];
+  /** Null: it is saved on request alone. */
+  self_saving?: ISelfSaving | null;
   /** The newest save of a group with its name that it can restore, also after its end; or null. */
   last_save?: ILastSave | null;
 }
@@ -1863,6 +1849,20 @@ export interface ISavesQuery {
 export interface ILastSavesQuery {
   /** The name of a group; by default all. */
   group?: string;
+}
+
+/** When a group saves by itself. */
+export interface ISelfSaving {
+  /** If cells have run since the last save; 0: not so. */
+  every_seconds: number;
+  /** Before its allocation ends; 0: not then. */
+  before_end_seconds?: number;
+  /** When its allocation ends, as far as its agent knows. */
+  ends_at?: number | null;
+  /** How many of these saves are kept. */
+  kept: number;
+  /** Why the last one failed: no more are made until a save succeeds. */
+  problem: string | null;
 }
 
 /** Why a cell is slow, in one sentence. */

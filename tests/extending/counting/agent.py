@@ -11,6 +11,7 @@ class CountingAgent(AgentPart):
         super().__init__(core)
         self.ended = self.ticks = self.rank_changes = 0
         self.from_ranks = {}
+        self.ends_at = []
 
     def changed(self, execution):
         if "fail_in_agent" in execution.line:
@@ -31,6 +32,12 @@ class CountingAgent(AgentPart):
 
     def status(self):
         return {"ended": self.ended, "ticks": self.ticks, "rank_changes": self.rank_changes > 0}
+
+    def ends(self, at):
+        self.ends_at.append(at)
+
+    def group_fields(self):
+        return {"known_ends": self.ends_at}
 
     def requests(self):
         return {"count": self._count}

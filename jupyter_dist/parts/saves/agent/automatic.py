@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.group.saves.transfers import Transfers
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import GroupState, NoteEnd
@@ -20,8 +21,6 @@ from jupyter_dist.saves.drafts import free_name
 from jupyter_dist.saves.layout import SavesFolder
 from jupyter_dist.saves.removal import delete_automatic
 from jupyter_dist.transport.tasks import start_task
-
-from .transfers import Transfers
 
 log = logging.getLogger(__name__)
 

@@ -6,12 +6,11 @@ import os
 import time
 
 import pytest
+from agent.harness import AgentProcess
 
-from jupyter_dist.agent.group.saves.beforeend import RESERVE_SECONDS, EndClock
+from jupyter_dist.parts.saves.agent.beforeend import RESERVE_SECONDS, EndClock
 from jupyter_dist.saves.layout import SavesFolder
 from jupyter_dist.saves.record import read_record
-
-from .harness import AgentProcess
 
 BEFORE_SECONDS = 600.0
 # Every signal is masked, and C code waits until the test opens the other end of the pipe.

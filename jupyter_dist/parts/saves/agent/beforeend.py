@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from jupyter_dist.agent.group.cells.dispatch import Dispatcher
 from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.group.saves.transfers import NOTHING_SAVED
 from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
 
 from .automatic import AutomaticSave, SavingGroup
-from .transfers import NOTHING_SAVED
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import models
+    from jupyter_dist.parts.saves.models import SelfSaving
 
 RESERVE_SECONDS = 5.0  # before the end: what is not complete then may be cut off anywhere
 RESERVE_SHARE = 0.1  # of the time for a save, if that is short
@@ -81,7 +81,7 @@ class SaveBeforeEnd:
         self._is_last = False  # the engine has asked the nodes to end
         self._timer: asyncio.TimerHandle | None = None
 
-    def add_to(self, model: models.SelfSaving) -> None:
+    def add_to(self, model: SelfSaving) -> None:
         """Add when the group is saved before its end, if it is."""
         if self._group.spec.save_before_end_seconds > 0:
             model["before_end_seconds"] = self._group.spec.save_before_end_seconds
@@ -93,16 +93,18 @@ class SaveBeforeEnd:
             self._clock.ends_at = at
             self._follow_end()
 
-    def asked_to_end(self) -> None:
-        """Save the group now: its engine asks a node to end, which keeps running for a grace, or until then."""
-        if self._is_last:
-            return  # another node has reported it before
-        self._is_last = True
-        if self._group.spec.save_before_end_seconds > 0:
-            self._clock.ends_in(self._group.spec.end_grace_seconds, time.time())
-            self._follow_end()
-        if not self._save.is_under_way:  # it could not be saved now, or just was
-            self._group.let_nodes_end()
+    def asked_to_end(self) -> bool:
+        """Save the group now: its engine asks a node to end, which keeps running for a grace, or until then.
+
+        Returns:
+            Whether a save is under way: none is where the group could not be saved now, or just was.
+        """
+        if not self._is_last:  # else another node has reported it before
+            self._is_last = True
+            if self._group.spec.save_before_end_seconds > 0:
+                self._clock.ends_in(self._group.spec.end_grace_seconds, time.time())
+                self._follow_end()
+        return self._save.is_under_way
 
     def look(self) -> None:
         """Begin a save if one is due."""

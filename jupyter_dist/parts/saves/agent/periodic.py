@@ -10,7 +10,7 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from .automatic import AutomaticSave, SavingGroup
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import models
+    from jupyter_dist.parts.saves.models import SelfSaving
 
 
 class SaveClock:
@@ -50,7 +50,7 @@ class PeriodicSaves:
         self._generation = group.generation
         self._save = AutomaticSave(group, self._ended)
 
-    def model(self) -> models.SelfSaving:
+    def model(self) -> SelfSaving:
         """Return how often the group saves by itself, if at all."""
         spec = self._group.spec
         return {
