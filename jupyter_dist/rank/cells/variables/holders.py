@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from IPython.core.getipython import get_ipython
+
 from jupyter_dist.rank.guard import origin
 from jupyter_dist.rank.ipython.tracebacks import MACHINERY
 
@@ -161,8 +163,9 @@ def find(namespace: dict[Any, Any], hidden: Iterable[str], error: BaseException 
     """
     holders = [*_variables(namespace, hidden), *_results(namespace), *_locals(namespace, error)]
     steps_left = MAX_STEPS
-    # A value that refers to these would seem to hold everything.
-    outside = [id(namespace), id(namespace.get("_oh")), *(id(holder) for holder in holders), id(holders)]
+    # A value that refers to these would seem to hold everything, such as a model that hooks of ours observe.
+    everything = (namespace, namespace.get("_oh"), get_ipython(), *holders, holders)
+    outside = [id(one) for one in everything]
     owners: dict[Storage, list[Holder]] = {}
     storages: dict[Storage, int] = {}
     for holder in holders:

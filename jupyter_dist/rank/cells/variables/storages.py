@@ -17,7 +17,7 @@ import torch
 
 from jupyter_dist.rank.collectives.torch_compat import local_tensor
 
-from .opening import MAX_DEPTH, StepBudget, children, ids, is_array, is_kind_of, is_tensor
+from .opening import MAX_DEPTH, StepBudget, children, ids, is_array, is_kind_of, is_tensor, module_of
 from .tensors import look
 
 Storage = tuple[str, int]  # its device and address
@@ -63,6 +63,9 @@ class Holding:
                 self.part_of[storage] = part
 
 
+_OURS = "jupyter_dist."
+
+
 def held_by(value: Any, steps: StepBudget, outside: Iterable[int] = ()) -> Holding:
     """Return the memory that a value holds, itself and through its contents.
 
@@ -83,6 +86,8 @@ def held_by(value: Any, steps: StepBudget, outside: Iterable[int] = ()) -> Holdi
             break
         steps.left -= 1
         seen.add(id(one))
+        if depth and module_of(type(one)).startswith(_OURS):  # what observes a model is no part of it
+            continue
         _add(holding, one, part)
         found = (child for child in children(one) if id(type(child[1])) not in _PLAIN_IDS)
         parts = list(itertools.islice(found, steps.left))
