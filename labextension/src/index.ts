@@ -17,7 +17,6 @@ import { statePlugin } from './plugins/state/stateplugin';
 import { undoPlugin } from './plugins/state/undoplugin';
 import { statusPlugin } from './plugins/shell/statusbarplugin';
 import { launcherPlugin } from './plugins/commands/launchersection';
-import { variableSectionsPlugin, variablesPlugin } from './plugins/panels/variablesplugin';
 import { partPlugins } from './parts';
 
 export * from './tokens';
@@ -50,8 +49,6 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   undoPlugin,
   sessionDialogsPlugin,
   sidebarPlugin,
-  variableSectionsPlugin,
-  variablesPlugin,
   runningPlugin,
   statusPlugin,
   ...partPlugins

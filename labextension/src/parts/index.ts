@@ -10,10 +10,10 @@ import introspection from './introspection/plugin';
 import logpanel from './logpanel/plugin';
 import peek from './peek/plugin';
 import profile from './profile/plugin';
-import ruler from './ruler/plugin';
 import saves from './saves/plugin';
 import slow from './slow/plugin';
 import timeline from './timeline/plugin';
+import variables from './variables/plugin';
 
 export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [
   checks,
@@ -26,8 +26,8 @@ export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [
   logpanel,
   peek,
   profile,
-  ruler,
   saves,
   slow,
-  timeline
+  timeline,
+  variables
 ].flat();

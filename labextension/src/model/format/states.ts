@@ -10,3 +10,20 @@ export function isStarting(group: IGroup): boolean {
 export function isAway(group: IGroup): boolean {
   return group.state === 'parking' || group.state === 'parked' || group.state === 'resuming';
 }
+
+/** Whether ranks can be asked. */
+export type Phase = 'idle' | 'busy' | 'starting' | 'parked' | 'gone';
+
+/** What its ranks are doing, as far as it matters for questions to them. */
+export function phaseOf(group: IGroup | null): Phase {
+  if (!group || group.state === 'dead' || group.state === 'lost' || group.state === 'ending') {
+    return 'gone';
+  }
+  if (isStarting(group)) {
+    return 'starting';
+  }
+  if (isAway(group)) {
+    return 'parked';
+  }
+  return group.running.length > 0 || group.ranks.some(({ state }) => state === 'busy') ? 'busy' : 'idle';
+}

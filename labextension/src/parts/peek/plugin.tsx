@@ -16,16 +16,19 @@ const peekPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:peek',
   description: 'Shows values of ranks while their cell runs.',
   autoStart: true,
-  requires: [IDistService, IDistGroups, IDistVariableSections],
-  optional: [INotebookTracker, ITranslator],
+  requires: [IDistService, IDistGroups],
+  optional: [IDistVariableSections, INotebookTracker, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     service: IDistService,
     groups: IDistGroups,
-    sections: IDistVariableSections,
+    sections: IDistVariableSections | null,
     notebooks: INotebookTracker | null,
     translator: ITranslator | null
   ): void => {
+    if (!sections) {
+      return; // the panel that shows the values
+    }
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const models = new Map<string, WatchModel>();
     const modelOf = (group: string): WatchModel => {

@@ -3,7 +3,7 @@ import type { DistError } from '../../services/errors';
 import type { IErrorBody, IGroup, IPeeked } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { ChangingModel } from '../../model/changing';
-import { phaseOf } from '../../model/variables/variables';
+import { phaseOf } from '../../model/format/states';
 
 /** From an answer to the next question. */
 const PAUSE_MS = 2000;

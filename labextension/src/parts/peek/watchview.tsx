@@ -5,7 +5,7 @@ import type { IPeeked, IPeekedValue } from '../../services/protocol';
 import { inWords } from '../../services/words';
 import { ErrorNote } from '../../widgets/base/errornote';
 import { useSignal } from '../../widgets/base/hooks';
-import { rankWords } from '../../widgets/variables/variablewords';
+import { rankWords } from '../../widgets/states/statewords';
 import type { WatchModel } from './watch';
 
 export interface IWatchProps {

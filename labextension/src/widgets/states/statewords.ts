@@ -3,9 +3,14 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes, formatSeconds } from '../../model/format/quantities';
 import { isStarting } from '../../model/format/states';
 import { inWords } from '../../services/words';
-import type { ExecutionState, GroupState, IGroup, INode, IRank, RankState } from '../../services/protocol';
+import type { ExecutionState, GroupState, IGroup, INode, IRank, RankSet, RankState } from '../../services/protocol';
 
 export type GroupLight = RankState | 'parked';
+
+/** "rank 3" or "ranks 0-2". */
+export function rankWords(trans: TranslationBundle, ranks: RankSet): string {
+  return /^\d+$/.test(ranks) ? trans.__('rank %1', ranks) : trans.__('ranks %1', ranks);
+}
 
 export function stateWord(trans: TranslationBundle, state: RankState | GroupState | ExecutionState): string {
   const words: Record<RankState | GroupState | ExecutionState, string> = {

@@ -1,16 +1,16 @@
 /** What differs between the ranks of a cell, in words for the ruler; the worst first. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { shortened } from '../../model/format/characters';
-import { groupedBy } from '../../model/format/grouped';
-import { formatRanks } from '../../model/format/ranks';
-import { formatSeconds } from '../../model/format/quantities';
-import { streamText } from '../../model/executions/executionview';
-import { isLate } from '../../model/outputs/lateness';
-import { differs } from '../../model/variables/arrange';
-import type { ExecutionState, IVariable } from '../../services/protocol';
-import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
-import { knownSeconds, type IShown, type IShownItem } from '../../widgets/rankoutput/items/shown';
-import { stateWord } from '../../widgets/states/statewords';
+import { shortened } from '../../../model/format/characters';
+import { groupedBy } from '../../../model/format/grouped';
+import { formatRanks } from '../../../model/format/ranks';
+import { formatSeconds } from '../../../model/format/quantities';
+import { streamText } from '../../../model/executions/executionview';
+import { isLate } from '../../../model/outputs/lateness';
+import { differs } from '../model/arrange';
+import type { ExecutionState, IVariable } from '../../../services/protocol';
+import { rankSetLabel } from '../../../widgets/rankoutput/items/itemrow';
+import { knownSeconds, type IShown, type IShownItem } from '../../../widgets/rankoutput/items/shown';
+import { stateWord } from '../../../widgets/states/statewords';
 
 export type DifferenceKind = 'error' | 'check' | 'late' | 'output' | 'variable';
 

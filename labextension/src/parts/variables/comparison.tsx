@@ -2,10 +2,11 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { closeIcon } from '@jupyterlab/ui-components';
 import React, { useState } from 'react';
-import type { IComparedVariable } from '../../model/variables/variables';
+import type { IComparedVariable } from './model/variables';
 import type { INotCompared, ITensorDifference } from '../../services/protocol';
-import { ErrorNote } from '../base/errornote';
-import { comparisonWords, elementWords, gapWords, mostWords, rankWords } from './variablewords';
+import { ErrorNote } from '../../widgets/base/errornote';
+import { rankWords } from '../../widgets/states/statewords';
+import { comparisonWords, elementWords, gapWords, mostWords } from './variablewords';
 
 /** At first; of a model of thousands of tensors, all may differ. */
 const MAX_SHOWN = 50;

@@ -1,5 +1,5 @@
 /** Which variables a panel lists, in what order, and what of them differs between ranks. Pure. */
-import type { IVariable, IVariableRow } from '../../services/protocol';
+import type { IVariable, IVariableRow } from '../../../services/protocol';
 
 /** The fields of a variable on a rank, in the order of the columns. */
 export const VARIABLE_COLUMNS = ['type', 'shape', 'dtype', 'device', 'bytes', 'value'] as const;

@@ -6,14 +6,14 @@ import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { INotebookModel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
-import { savedBundle } from '../../model/cells/output/celloutput';
-import { codeCells } from '../../model/cells/output/cellruns';
-import { ChangingModel } from '../../model/changing';
-import { getNotebookTarget } from '../../model/targets/target';
-import { VariablesModel } from '../../model/variables/variables';
-import type { IRanksBundle } from '../../services/protocol';
-import type { IDistExecutions, IDistGroups, IDistHeaderNotes, IDistService, IFollowedExecution } from '../../tokens';
-import { fromBundle, fromFollowed, IShown } from '../../widgets/rankoutput/items/shown';
+import { savedBundle } from '../../../model/cells/output/celloutput';
+import { codeCells } from '../../../model/cells/output/cellruns';
+import { ChangingModel } from '../../../model/changing';
+import { getNotebookTarget } from '../../../model/targets/target';
+import { VariablesModel } from '../model/variables';
+import type { IRanksBundle } from '../../../services/protocol';
+import type { IDistExecutions, IDistGroups, IDistHeaderNotes, IDistService, IFollowedExecution } from '../../../tokens';
+import { fromBundle, fromFollowed, IShown } from '../../../widgets/rankoutput/items/shown';
 import { differenceOf, differencesIn, IDifference } from './differences';
 
 /** Changes are read together: a cell that prints changes all the time. */

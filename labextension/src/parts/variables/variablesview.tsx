@@ -2,11 +2,11 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon } from '@jupyterlab/ui-components';
 import React, { useCallback, useEffect, useMemo, useState } from 'react';
-import { arrange, IArrangement } from '../../model/variables/arrange';
-import type { IComparedVariable, VariablesModel } from '../../model/variables/variables';
+import { arrange, IArrangement } from './model/arrange';
+import type { IComparedVariable, VariablesModel } from './model/variables';
 import type { IDistVariableQuestions, IDistVariableSections, IVariableQuestion } from '../../tokens';
-import { ErrorNote } from '../base/errornote';
-import { useSignal } from '../base/hooks';
+import { ErrorNote } from '../../widgets/base/errornote';
+import { useSignal } from '../../widgets/base/hooks';
 import { MemoryLines } from './memory';
 import { VariableTable } from './variabletable';
 import { gapWords, statusWords } from './variablewords';

@@ -3,8 +3,8 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { addNotebookCommands } from '../../plugins/commands/rows';
-import { CommandIDs, IDistExecutions, IDistGroups, IDistHeaderNotes, IDistService } from '../../tokens';
+import { addNotebookCommands } from '../../../plugins/commands/rows';
+import { CommandIDs, IDistExecutions, IDistGroups, IDistHeaderNotes, IDistService } from '../../../tokens';
 import { Ruler } from './ruler';
 import { RulerModel } from './rulermodel';
 

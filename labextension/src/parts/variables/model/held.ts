@@ -1,8 +1,8 @@
 /** What holds the memory of ranks, put together where it is the same. Pure. */
-import type { IHeldMemory, IMemoryHolder, RankSet } from '../../services/protocol';
-import { groupedBy } from '../format/grouped';
-import { formatBytes } from '../format/quantities';
-import { formatRanks } from '../format/ranks';
+import type { IHeldMemory, IMemoryHolder, RankSet } from '../../../services/protocol';
+import { groupedBy } from '../../../model/format/grouped';
+import { formatBytes } from '../../../model/format/quantities';
+import { formatRanks } from '../../../model/format/ranks';
 
 export interface IHeldAlike {
   readonly ranks: RankSet;

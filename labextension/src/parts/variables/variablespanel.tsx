@@ -2,10 +2,10 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { variableIcon } from '@jupyterlab/ui-components';
 import React from 'react';
-import { VariablesModel } from '../../model/variables/variables';
+import { VariablesModel } from './model/variables';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService, IDistVariableQuestions, IDistVariableSections } from '../../tokens';
-import { GroupPanel } from '../base/grouppanel';
+import { GroupPanel } from '../../widgets/base/grouppanel';
 import { VariablesView } from './variablesview';
 
 export interface IVariablesOptions {

@@ -14,11 +14,12 @@ import {
   IVariableQuestion,
   IVariableSection
 } from '../../tokens';
-import type { VariablesPanel } from '../../widgets/variables/variablespanel';
-import { addPanelCommand } from './openpanel';
+import rulerPlugin from './ruler/plugin';
+import type { VariablesPanel } from './variablespanel';
+import { addPanelCommand } from '../../plugins/panels/openpanel';
 
 /** What is above the table of the panel. */
-export const variableSectionsPlugin: JupyterFrontEndPlugin<IDistVariableSections> = {
+const variableSectionsPlugin: JupyterFrontEndPlugin<IDistVariableSections> = {
   id: 'jupyter-dist:variable-sections',
   description: 'The sections of the panel of variables.',
   autoStart: true,
@@ -27,7 +28,7 @@ export const variableSectionsPlugin: JupyterFrontEndPlugin<IDistVariableSections
 };
 
 /** The panel with the variables of ranks. */
-export const variablesPlugin: JupyterFrontEndPlugin<IDistVariableQuestions> = {
+const variablesPlugin: JupyterFrontEndPlugin<IDistVariableQuestions> = {
   id: 'jupyter-dist:variables',
   description: 'The variables of ranks, and in what they differ.',
   autoStart: true,
@@ -47,7 +48,7 @@ export const variablesPlugin: JupyterFrontEndPlugin<IDistVariableQuestions> = {
     const questions = new Contributions<IVariableQuestion>();
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const create = async (group: IGroup): Promise<VariablesPanel> => {
-      const part = await loaded(import(/* webpackChunkName: "variables" */ '../../widgets/variables/variablespanel'));
+      const part = await loaded(import(/* webpackChunkName: "variables" */ './variablespanel'));
       return new part.VariablesPanel({ service, groups, questions, sections, group, trans });
     };
     addPanelCommand(
@@ -64,3 +65,5 @@ export const variablesPlugin: JupyterFrontEndPlugin<IDistVariableQuestions> = {
     return questions;
   }
 };
+
+export default [variableSectionsPlugin, variablesPlugin, rulerPlugin];

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { IVariable, IVariableRow } from '../../services/protocol';
+import type { IVariable, IVariableRow } from '../../../services/protocol';
 import { arrange, differingColumns, differs, isComparable } from './arrange';
 
 function row(ranks: string, fields: Partial<IVariableRow> = {}): IVariableRow {

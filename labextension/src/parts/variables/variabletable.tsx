@@ -11,12 +11,13 @@ import {
   differsInside,
   isComparable,
   Order
-} from '../../model/variables/arrange';
-import type { IComparedVariable } from '../../model/variables/variables';
+} from './model/arrange';
+import type { IComparedVariable } from './model/variables';
 import type { IVariable, IVariableRow } from '../../services/protocol';
 import type { IVariableQuestion } from '../../tokens';
 import { Comparison } from './comparison';
-import { bytesWords, rankWords } from './variablewords';
+import { rankWords } from '../../widgets/states/statewords';
+import { bytesWords } from './variablewords';
 
 /** At first: a table of 2000 names with 32 rows each would take seconds to draw. */
 const MAX_NAMES = 300;

@@ -1,9 +1,10 @@
 import { Signal } from '@lumino/signaling';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { DistError } from '../../services/errors';
-import type { GroupState, IComparison, IGroup, IVariables } from '../../services/protocol';
-import type { IDistGroups } from '../../tokens';
-import { phaseOf, VariablesModel } from './variables';
+import { DistError } from '../../../services/errors';
+import type { GroupState, IComparison, IGroup, IVariables } from '../../../services/protocol';
+import type { IDistGroups } from '../../../tokens';
+import { phaseOf } from '../../../model/format/states';
+import { VariablesModel } from './variables';
 
 const ANSWER: IVariables = { ranks: '0', busy: '', silent: '', left_out: 0, variables: [], memory: [] };
 

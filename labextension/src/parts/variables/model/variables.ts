@@ -2,17 +2,14 @@
  * The variables of a group's ranks, and the comparisons that the user asked for. Ranks are asked only while a panel is
  * visible and no cell runs: after a cell has ended, and by a button.
  */
-import type { DistError } from '../../services/errors';
-import type { IComparison, IErrorBody, IGroup, IVariables } from '../../services/protocol';
-import type { IDistGroups, IDistService, IVariableQuestion } from '../../tokens';
-import { ChangingModel } from '../changing';
-import { isAway, isStarting } from '../format/states';
+import type { DistError } from '../../../services/errors';
+import type { IComparison, IErrorBody, IGroup, IVariables } from '../../../services/protocol';
+import type { IDistGroups, IDistService, IVariableQuestion } from '../../../tokens';
+import { ChangingModel } from '../../../model/changing';
+import { phaseOf, type Phase } from '../../../model/format/states';
 
 /** Between a cell and the question: with Run All the next cell begins at once, and would wait for the answer. */
 const SETTLE_MS = 300;
-
-/** Whether ranks can be asked. */
-export type Phase = 'idle' | 'busy' | 'starting' | 'parked' | 'gone';
 
 /** What ranks answered, and when. */
 interface IDated {
@@ -168,19 +165,6 @@ export class VariablesModel extends ChangingModel {
   private _listed: IListed | null = null;
   private _error: IErrorBody | null = null;
   private _comparisons: ReadonlyMap<string, IComparedVariable> = new Map();
-}
-
-export function phaseOf(group: IGroup | null): Phase {
-  if (!group || group.state === 'dead' || group.state === 'lost' || group.state === 'ending') {
-    return 'gone';
-  }
-  if (isStarting(group)) {
-    return 'starting';
-  }
-  if (isAway(group)) {
-    return 'parked';
-  }
-  return group.running.length > 0 || group.ranks.some(({ state }) => state === 'busy') ? 'busy' : 'idle';
 }
 
 /** Changes with each cell that ends, each restart, and each rank that dies or is replaced. */

@@ -1,7 +1,7 @@
 /** The lines about memory above the table: how much ranks hold, and what holds it beside variables. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { memo, useMemo } from 'react';
-import { heldAlike } from '../../model/variables/held';
+import { heldAlike } from './model/held';
 import type { IHeldMemory } from '../../services/protocol';
 import { freeWords, heldWords, otherWords } from './variablewords';
 

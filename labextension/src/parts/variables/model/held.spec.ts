@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { IHeldMemory, IMemoryHolder } from '../../services/protocol';
+import type { IHeldMemory, IMemoryHolder } from '../../../services/protocol';
 import { heldAlike } from './held';
 
 const holder = (name: string, where: IMemoryHolder['where']): IMemoryHolder => ({

@@ -1,17 +1,13 @@
 /** The sentences of the panel of variables. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../../model/format/quantities';
-import { differs, unseen } from '../../model/variables/arrange';
-import type { IHeldAlike } from '../../model/variables/held';
-import type { Phase } from '../../model/variables/variables';
-import type { IComparison, ITensorDifference, IVariableRow, IVariables, RankSet } from '../../services/protocol';
+import { differs, unseen } from './model/arrange';
+import type { IHeldAlike } from './model/held';
+import type { Phase } from '../../model/format/states';
+import { rankWords } from '../../widgets/states/statewords';
+import type { IComparison, ITensorDifference, IVariableRow, IVariables } from '../../services/protocol';
 
 type Trans = TranslationBundle;
-
-/** "rank 3" or "ranks 0-2". */
-export function rankWords(trans: Trans, ranks: RankSet): string {
-  return /^\d+$/.test(ranks) ? trans.__('rank %1', ranks) : trans.__('ranks %1', ranks);
-}
 
 /** What the panel shows, and why it is not newer. */
 export function statusWords(trans: Trans, phase: Phase, answer: IVariables | null, time: string): string {
