@@ -21,7 +21,6 @@ import type {
   IStartRequest,
   IUndoableCell,
   IUndoCost,
-  IVariable,
   IViewItem
 } from './services/protocol';
 import type { IService } from './services/service';
@@ -575,7 +574,7 @@ export const IDistStepTimes = new Token<IDistStepTimes>(
 export interface IVariableQuestion extends IContribution {
   readonly label: string;
   /** Whether it can be asked of a variable. */
-  isFor(variable: IVariable): boolean;
+  isFor(variable: { readonly name: string; readonly rows: readonly { readonly kind: string }[] }): boolean;
   /** What the button does, with the name of the variable. */
   caption(name: string): string;
   /** Its answer is shown below the variable's row. */
