@@ -37,7 +37,8 @@ MODELS = {
     "fsdp": "fully_shard(net, mesh=init_device_mesh('cpu', (world_size,)))",
 }
 
-HSDP = "fully_shard(net, mesh=init_device_mesh('cpu', (2, 2), mesh_dim_names=('replicate', 'shard')))"
+MESH = "init_device_mesh('cpu', (2, 2), mesh_dim_names=('replicate', 'shard'))"
+HSDP = f"fully_shard(net, mesh=(mesh := {MESH}))"
 # As in torch's tutorial, with the default mesh.
 BLOCKS = "[fully_shard(net[0]), fully_shard(net[2]), fully_shard(net)][-1]"
 
@@ -291,21 +292,63 @@ def test_two_ranks_of_three_have_their_parts_of_a_divided_model_again_one_after_
     group.shutdown()
 
 
-def test_what_is_divided_over_a_mesh_of_several_dimensions_is_named(client) -> None:
+def test_ranks_have_their_parts_of_a_model_over_two_dimensions_again_one_after_the_other(client) -> None:
     group = client.start("four", num_ranks=4, accelerator="cpu")
     group.keep_undo = True
-    for how in ({}, {"others": "copy"}):
-        group.run(TRAINING.format(HSDP), check=True)
-        group.run("train(1)", check=True)
-        before = group.gather("repr(state())", "0,2,3")
-        group.run("train(1)\nif rank == 1:\n    import os; os._exit(9)\ntrain(1)")
-        group.replace("undo", **how)
-        assert group.gather("repr(state())", "0,2,3") == before
-        again = str(group.model["replaced"]["again"])
-        assert "model" in again
-        assert "a mesh of several dimensions (HSDP)" in again
-        assert group.gather("'model' in globals()", "1") == {1: False}
-        group.restart()
+    group.run(TRAINING.format(HSDP), check=True)
+    group.run("train(2)", check=True)
+    look = "repr((state()[0], optimizer.state_dict()['state'][0]['exp_avg']._local_tensor))"
+    place = (
+        "repr((mesh.get_coordinate(), mesh.mesh.tolist(), mesh['shard'].get_local_rank(), mesh['shard'].mesh.tolist()))"
+    )
+    before, places = group.gather(look), group.gather(place)
+    for rank in (1, 2):
+        group.run(f"train(1)\nif rank == {rank}:\n    import os; os._exit(9)\ntrain(1)")
+        group.replace("undo", others="copy")
+        assert (group.model["replaced"]["error"], group.model["replaced"]["again"]) == (None, [])
+        assert group.gather(look) == before
+        assert group.gather(place) == places
+    again = "torch.manual_seed(rank)\ntrain(2)\nfull = [p.full_tensor().tolist() for p in model.parameters()]"
+    group.run(again, check=True)
+    trained, full = group.gather(look), group.gather("full")
+    assert full[0] == full[1] == full[2] == full[3]
+    group.undo()
+    group.run(again, check=True)
+    assert group.gather(look) == trained
+    group.shutdown()
+
+
+def test_no_part_of_another_rank_is_copied_where_the_rest_differs(undoable: Group) -> None:
+    group = undoable
+    group.restart()
+    group.run(TRAINING.format(MODELS["fsdp"]) + "class Trainer: pass\ntrainer = Trainer()\n", check=True)
+    group.run("trainer.model, trainer.losses = model, losses", check=True)  # which each rank has of its own
+    group.run("train(2)", check=True)
+    before = group.gather("repr(state()[0])")
+    group.run("train(1)\nif rank == 1:\n    import os; os._exit(9)")
+    group.replace("undo", others="copy")
+    assert group.model["replaced"]["again"] == []
+    assert group.gather("repr(state()[0])") == before
+    group.kill(1)
+    group.replace("copy", others="copy")
+    assert "model" in str(group.model["replaced"]["again"])
+    assert "lacks the part of the rank that died" in str(group.model["replaced"]["again"])
+    assert group.gather("'trainer' in globals()", "1") == {1: False}
+    group.restart()
+
+
+def test_what_is_divided_over_a_mesh_of_several_dimensions_is_named_where_nothing_is_taken_back(client) -> None:
+    group = client.start("four", num_ranks=4, accelerator="cpu")
+    group.run(TRAINING.format(HSDP), check=True)
+    group.run("train(1)", check=True)
+    before = group.gather("repr(state())", "0,2,3")
+    group.kill(1)
+    group.replace("copy", others="copy")
+    assert group.gather("repr(state())", "0,2,3") == before
+    again = str(group.model["replaced"]["again"])
+    assert "model" in again
+    assert "lacks the part of the rank that died" in again
+    assert group.gather("'model' in globals()", "1") == {1: False}
     group.shutdown()
 
 

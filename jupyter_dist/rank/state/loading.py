@@ -116,6 +116,8 @@ class Loader:
             return err
         for number, value in content["definition"].items():
             sources.name_file(value, self._files.get(str(number)))
+            if groups.is_mesh(type(value)):
+                groups.settle(value)
         self._definitions.update(content["definition"])
         return content
 

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from jupyter_dist.rank.collectives.revival.shards import dtensor, is_of_all
+from jupyter_dist.rank.collectives.revival.shards import dtensor, is_over_all
 from jupyter_dist.rank.collectives.torch_compat import local_tensor
 from jupyter_dist.rank.guard.own import os
 
@@ -95,7 +95,7 @@ def ways_to_dtensors(namespace: Mapping[str, Any], size: int) -> dict[str, Any]:
             continue
         seen.add(id(value))
         if issubclass(type(value), kind):
-            if is_of_all(value, size):
+            if is_over_all(value, size):
                 found[way] = value
             if value.is_leaf and value.grad is not None:
                 todo.append((f"{way}.grad", value.grad))

@@ -22,8 +22,7 @@ from .graph import covariables, pickling
 from .graph.covariables import Root
 from .graph.memory import Memory
 from .parts import memory_files, read_parts, ways_to_dtensors
-from .process import names
-from .process.groups import OVER_SEVERAL
+from .process import groups, names
 from .restoring import RestoreOptions, load
 from .saving import SaveOptions
 from .store.chunks import CHUNK_BYTES
@@ -42,14 +41,15 @@ def carry_out(shell: Any, place: Place, asked: Mapping[str, Any]) -> dict[str, A
     """Answer a request of the agent: the name of one of the functions below, in `do`."""
     if asked["do"] == "signatures":
         with followers.as_one(place):
-            return signatures(shell, place[1])
+            return signatures(shell, place[1], takes_several=asked.get("takes_several", False))
     if asked["do"] == "parts":
         with followers.as_one(place):
             return {"parts": parts(shell, place[1], asked["paths"])}
     if asked["do"] == "out":
         return copy_out(shell, asked["folder"], asked["keys"])
     if asked["do"] == "in":
-        copied = copy_in(shell, asked["folder"], asked["file"], place)
+        with groups.written_by(asked["source"]):
+            copied = copy_in(shell, asked["folder"], asked["file"], place)
         followers.follow((asked["source"], place[1]), place)
         return copied
     if asked["do"] in ("ways", "fill"):
@@ -68,7 +68,7 @@ def carry_out(shell: Any, place: Place, asked: Mapping[str, Any]) -> dict[str, A
 _gathered: list[shards.NewPart] = []  # until the group has its new size
 
 
-def signatures(shell: Any, world_size: int) -> dict[str, Any]:
+def signatures(shell: Any, world_size: int, *, takes_several: bool = False) -> dict[str, Any]:
     """Return a hash for each co-variable, and the names that cannot be copied, with the reasons."""
     snapshot = saving.NamespaceSnapshot(shell)
     hashes = _MemoryHashes()
@@ -76,12 +76,12 @@ def signatures(shell: Any, world_size: int) -> dict[str, Any]:
     for one in snapshot.graph.covariables:
         roots = [root for root in one.roots if root[0] != "definition"]
         if roots:
-            view = shards.ShardView(world_size)
+            view = shards.ShardView(world_size, takes_several=takes_several)
             digest = _signature(roots, snapshot.values, shell, hashes, view)
-            is_sharded, keys = bool(view.tensors), sorted(map(_key, roots))
+            is_sharded, keys = bool(view.tensors) or view.has_others, sorted(map(_key, roots))
             if view.has_others:
                 digest = None
-                skipped += [{"name": key, "part": key, "reason": OVER_SEVERAL} for key in keys]
+                skipped += [{"name": key, "part": key, "reason": shards.OVER_SEVERAL} for key in keys]
             found.append({"keys": keys, "hash": digest, "is_sharded": is_sharded})
     return {"covariables": found, "skipped": skipped}
 
@@ -115,27 +115,33 @@ def _parts_of(value: Any) -> dict[str, Any]:
     return {_OF_PROCESS.sub(b"", step.encode()).decode(): one for step, one in parts_of_value}
 
 
-def _sharded(shell: Any, groups: Sequence[Sequence[str]], size: int) -> list[Any]:
-    """Return the DTensors of these co-variables, in the same order on all ranks."""
-    snapshot = saving.NamespaceSnapshot(shell, lambda root: any(_key(root) in keys for keys in groups))
+def _sharded(
+    shell: Any, covariables_asked: Sequence[Sequence[str]], size: int, *, takes_several: bool = False
+) -> list[Any]:
+    """Return the DTensors of these co-variables, in the same order on all ranks; None, if they have others."""
+    snapshot = saving.NamespaceSnapshot(shell, lambda root: any(_key(root) in keys for keys in covariables_asked))
     by_key = {_key(root): root for root in snapshot.values}
-    view = shards.ShardView(size)
-    for keys in groups:
+    view = shards.ShardView(size, takes_several=takes_several)
+    for keys in covariables_asked:
         space = pickling.make_space(shell.user_ns, shell.user_module)
         space.hides = view.hide
         covariables.write_together([by_key[key] for key in keys], snapshot.values, space)
-    return view.tensors
+    return [None] if view.has_others and takes_several else view.tensors
 
 
 def ways(shell: Any, size: int, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the ways to the DTensors of each of these co-variables; None where there is no way that all ranks have."""
+
+    def divided(keys: Sequence[str]) -> list[Any]:
+        return _sharded(shell, [keys], size, takes_several=True)
+
     known = {id(tensor): way for way, tensor in ways_to_dtensors(shell.user_ns, size).items()}
-    return {"ways": [[known.get(id(one)) for one in _sharded(shell, [keys], size)] for keys in asked["groups"]]}
+    return {"ways": [[known.get(id(one)) for one in divided(keys)] for keys in asked["groups"]]}
 
 
 def fill(shell: Any, size: int, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Give the DTensors of these co-variables the parts that a rank had that is gone; return this rank's own files."""
-    tensors = _sharded(shell, asked["groups"], size)
+    tensors = _sharded(shell, asked["groups"], size, takes_several=True)
     found = read_parts(asked["list"], asked["bytes"], asked["ways"], tensors)
     shards.take([shards.NewPart(*one) for one in zip(tensors, found, strict=True)], size)
     return {"files": memory_files()}

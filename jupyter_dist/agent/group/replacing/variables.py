@@ -70,7 +70,7 @@ class Copies:
         self._group = group
         self._takes_all = takes_all
         self._undone = undone
-        self._found = copies.Likeness([], [], [], {})
+        self._found = copies.Likeness([], [], [], {}, [])
         self._left: dict[int, LeftParts] = {}  # by dead rank
         self._filled: list[list[str]] = []  # the names that are divided, and whose parts the dead ranks have left
         self._ways: list[str] = []  # to the DTensors of these
@@ -85,14 +85,15 @@ class Copies:
 
     async def look(self, survivors: Sequence[RankProcess]) -> None:
         """Compare the survivors, and find what the dead have left. Raises JupyterDistError if one cannot answer."""
-        self._found = await copies.compare(survivors)
+        self._found = await copies.compare(survivors, takes_several=True)
         dead = [rank for rank in self._group.ranks if rank.state == "dead"]
         self._left = {rank.rank: rank.left for rank in dead if rank.left is not None}
-        if not self._found.sharded or self._undone is None or len(self._left) < len(dead):
+        divided = [*self._found.sharded, *(self._found.divided if self._takes_all else ())]
+        if not divided or self._undone is None or len(self._left) < len(dead):
             return
         size = self._group.spec.world_size
         known = set.intersection(*(left.ways(self._undone, size) for left in self._left.values()))
-        for names, ways in zip(self._found.sharded, await copies.ways(survivors[0], self._found.sharded), strict=True):
+        for names, ways in zip(divided, await copies.ways(survivors[0], divided), strict=True):
             if known.issuperset(ways):
                 self._filled.append(names)
                 self._ways += filter(None, ways)
@@ -100,7 +101,7 @@ class Copies:
     async def give(self, fresh: Sequence[RankProcess], survivors: Sequence[RankProcess]) -> Given:
         """Copy from the survivor with the lowest number. Raises JupyterDistError."""
         found, source = self._found, survivors[0]
-        sharded = {key for keys in found.sharded if keys not in self._filled for key in keys}
+        sharded = {key for keys in (*found.sharded, *found.divided) if keys not in self._filled for key in keys}
         keys = {*found.alike, *(found.differ if self._takes_all else ())} - sharded
         try:
             again = await copies.copy(source, fresh, copies.folder_of(self._group, "replaced"), keys)
@@ -115,7 +116,7 @@ class Copies:
             rank.covered = [[0.0, now]]
         parts = _named(sharded, "is divided among the ranks, and lacks the part of the rank that died: load a save")
         if not self._takes_all:
-            unknown = [name for name in found.differ if name not in found.why]
+            unknown = [name for name in found.differ if name not in found.why and name not in sharded]
             differ = _named(unknown, "differs between the other ranks, or cannot be compared: not copied")
             again = [*differ, *(f"{why}." for why in list(found.why.values())[: copies.MAX_NAMED]), *again]
         names = sorted(key for key in keys if key.isidentifier())

@@ -27,17 +27,30 @@ _OF_MODULES = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
 
 
 class Likeness(NamedTuple):
-    """The names of the ranks: which are alike on all of them, which are divided among them, and which differ."""
+    """The names of the ranks: which are alike on all of them, which are divided among them, and which differ.
+
+    Attributes:
+        sharded: names of co-variables that are alike but for the parts that ranks have of DTensors.
+        why: of some that differ: that it cannot be saved, or that a rank lacks it.
+        divided: names of co-variables that have such parts, and differ.
+    """
 
     alike: list[str]
-    sharded: list[list[str]]  # names of co-variables that are alike but for the parts that ranks have of DTensors
+    sharded: list[list[str]]
     differ: list[str]
-    why: dict[str, str]  # of some that differ: that it cannot be saved, or that a rank lacks it
+    why: dict[str, str]
+    divided: list[list[str]]
 
 
-async def compare(ranks: Sequence[RankProcess]) -> Likeness:
-    """Return the names that these ranks have alike. Raises JupyterDistError if a rank cannot answer."""
-    answers = await asyncio.gather(*(_ask(rank, COMPARE_SECONDS, do="signatures") for rank in ranks))
+async def compare(ranks: Sequence[RankProcess], *, takes_several: bool = False) -> Likeness:
+    """Return the names that these ranks have alike. Raises JupyterDistError if a rank cannot answer.
+
+    Args:
+        ranks: to compare.
+        takes_several: Whether what is divided over a mesh of several dimensions is compared, too.
+    """
+    asked: dict[str, Any] = {"do": "signatures", "takes_several": takes_several}
+    answers = await asyncio.gather(*(_ask(rank, COMPARE_SECONDS, **asked) for rank in ranks))
     return likeness(answers, [rank.rank for rank in ranks])
 
 
@@ -102,7 +115,10 @@ def likeness(answers: Sequence[Header], ranks: Sequence[int]) -> Likeness:
         if lacking:
             why.setdefault(name, f"{name} is not on rank {RankSet(lacking)}")
     why = {name: reason for name, reason in why.items() if name in differ}
-    return Likeness(sorted(alike), sorted(list(keys) for keys in equal if keys in parted), differ, why)
+    sharded, divided = (
+        [list(keys) for keys in sorted(parted) if (keys in equal) is is_equal] for is_equal in (True, False)
+    )
+    return Likeness(sorted(alike), sharded, differ, why, divided)
 
 
 def _skipped(answers: Sequence[Header]) -> list[dict[str, str]]:

@@ -64,6 +64,10 @@ class GroupPlan(NamedTuple):
     is_high_priority: bool
 
 
+# The process groups that all ranks have created again, by name, in their order: also those without this rank.
+agreed: dict[str, GroupPlan] = {}
+
+
 def can_keep() -> bool:
     """Whether this torch has all these internals."""
     return (

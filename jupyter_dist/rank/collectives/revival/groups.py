@@ -63,6 +63,8 @@ class KeptGroups:
         said = [json.loads(_own(store).get(str(rank))) for rank in range(world_size)]
         wanted, self.left = _agreed([group for one in said for group in one["groups"]])
         self.lacking = sorted({name for one in said for name in one["lacking"]})
+        compat.agreed.clear()
+        compat.agreed.update({group.name: group for group in wanted})
         fresh = {group.name: compat.create(group, connect) for group in wanted}
         now = compat.current()
         assert now is not None  # the default one has been created

@@ -1,7 +1,7 @@
 """Divides DTensors and models of FSDP2 among another number of ranks, under the same objects.
 
-Only over a mesh of one dimension that has all ranks of the group. One tensor at a time is whole: each rank gets all
-parts of it, keeps its new part, and drops the rest. All private names here are torch's own.
+Only over a mesh that has all ranks of the group, and for a resize one of one dimension. One tensor at a time is whole:
+each rank gets all parts of it, keeps its new part, and drops the rest. All private names here are torch's own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import gc
 import inspect
 import sys
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +19,11 @@ import torch.distributed as dist
 from torch.utils.hooks import RemovableHandle
 
 INTERRUPTIBLE = True  # ranks wait here for each other
+
+OVER_SEVERAL = (
+    "what is divided over a mesh of several dimensions (HSDP) has other process groups on each rank: make it again, "
+    "and load a save"
+)
 
 _MESH = ("torch.distributed.device_mesh",)
 _FSDP_PARAM = ("torch.distributed.fsdp._fully_shard._fsdp_param", "torch.distributed._composable.fsdp._fsdp_param")
@@ -30,12 +36,17 @@ _FSDP_COMMON = ("torch.distributed.fsdp._fully_shard._fsdp_common", "torch.distr
 
 
 class ShardView:
-    """Collects the DTensors that a pickler meets, and hides what each rank has of them."""
+    """Collects the DTensors that a pickler meets, and hides what each rank has of them.
 
-    def __init__(self, size: int) -> None:
+    Attributes:
+        has_others: DTensors over some of the ranks, or over several dimensions, as HSDP makes, unless these are taken.
+    """
+
+    def __init__(self, size: int, *, takes_several: bool = False) -> None:
         self.tensors: list[Any] = []
-        self.has_others = False  # DTensors over a mesh of several dimensions, as HSDP makes
+        self.has_others = False
         self._size = size
+        self._is_taken = partial(is_over_all if takes_several else is_of_all, size=size)
         self._known: set[int] = set()
         # What FSDP2 has beside the parameters it makes of the modules, some in the order of their addresses.
         kinds = (
@@ -50,12 +61,12 @@ class ShardView:
 
     def hide(self, value: Any) -> Any:
         """Return the reduced form of a hidden object; None for other objects."""
-        if is_of_all(value, self._size):
+        if self._is_taken(value):
             self._add(value)
             described = (tuple(value.shape), str(value.dtype), str(value.placements), value.requires_grad)
             return str, (repr(described),)
-        if (kind := dtensor()) is not None and issubclass(type(value), kind) and value.device_mesh.ndim > 1:
-            self.has_others = True
+        if (kind := dtensor()) is not None and issubclass(type(value), kind):
+            self.has_others |= value.device_mesh.ndim > 1 or value.device_mesh.size() != self._size
         if any(issubclass(type(value), kind) for kind in self._hidden):
             return str, (type(value).__name__,)
         if (
@@ -68,7 +79,7 @@ class ShardView:
 
     def _add(self, tensor: Any) -> None:
         for one in (tensor, tensor.grad if tensor.is_leaf else None):
-            if one is not None and id(one) not in self._known and is_of_all(one, self._size):
+            if one is not None and id(one) not in self._known and self._is_taken(one):
                 self._known.add(id(one))
                 self.tensors.append(one)
 
@@ -91,11 +102,15 @@ def dtensor() -> Any:
 
 def is_of_all(value: Any, size: int) -> bool:
     """Whether an object is a DTensor that is divided among all ranks, or copied to all."""
+    return is_over_all(value, size) and value.device_mesh.ndim == 1
+
+
+def is_over_all(value: Any, size: int) -> bool:
+    """Whether an object is a DTensor over a mesh of any dimensions that has all ranks."""
     kind = dtensor()
     if kind is None or not issubclass(type(value), kind):
         return False
-    mesh, placements = value.device_mesh, value.placements
-    return mesh.ndim == 1 and mesh.size() == size and not placements[0].is_partial()
+    return value.device_mesh.size() == size and not any(one.is_partial() for one in value.placements)
 
 
 def new_parts(tensors: Iterable[Any], owners: int, place: tuple[int, int] | None) -> list[NewPart]:
@@ -118,7 +133,8 @@ def take(parts: Sequence[NewPart], size: int) -> None:
     """Give DTensors their new parts, and the models of FSDP2 that have them; the process group has its new size."""
     meshes = _equal_meshes([tensor.device_mesh for tensor, _ in parts])
     for mesh in meshes.values():
-        _resize_mesh(mesh, size)
+        if mesh.ndim == 1:  # others are settled when they are read
+            _resize_mesh(mesh, size)
     _renew_mesh_infos(meshes)
     for tensor, local in parts:
         spec = tensor._spec
@@ -128,7 +144,7 @@ def take(parts: Sequence[NewPart], size: int) -> None:
     kind = _class(_FSDP_PARAM, "FSDPParam")
     for value in gc.get_objects():
         if kind is not None and type(value) is kind and id(value.sharded_param) in of_parts:
-            _renew_parameter(value, size)
+            _renew_parameter(value)
 
 
 def _whole(tensor: Any, owners: int) -> torch.Tensor:
@@ -179,6 +195,29 @@ def _resize_mesh(mesh: Any, size: int) -> None:
     vars(mesh).update(vars(new))
 
 
+def settle_mesh(mesh: Any, named: Callable[[str], Any]) -> None:
+    """Give a mesh that another rank has written this rank's place in it, and its process groups.
+
+    Args:
+        mesh: of several dimensions over all ranks, or of one.
+        named: returns the process group here in the place of one that the other rank has under this name.
+
+    Raises:
+        LookupError: there is none.
+    """
+    found = [named(name) for name in getattr(mesh, "_dim_group_names", ())]
+    if len(found) != mesh.ndim or (mesh.ndim > 1 and mesh.size() != dist.get_world_size()):
+        raise LookupError(OVER_SEVERAL)
+    ranks = mesh.mesh if mesh.ndim > 1 else torch.tensor(dist.get_process_group_ranks(found[0]))
+    kept = {name: one for name, one in vars(mesh).items() if name in ("_root_mesh", "_flatten_mapping")}
+    new = type(mesh)(mesh.device_type, ranks, mesh_dim_names=mesh.mesh_dim_names, _init_backend=False)
+    vars(mesh).clear()
+    names = [group.group_name for group in found]
+    vars(mesh).update(
+        {**vars(new), **kept, "_dim_group_names": names, "_pg_registry": dict(zip(names, found, strict=True))}
+    )
+
+
 def _renew_mesh_infos(meshes: dict[int, Any]) -> None:
     kind = _class(_FSDP_COMMON, "DataParallelMeshInfo")
     for value in gc.get_objects():
@@ -186,13 +225,14 @@ def _renew_mesh_infos(meshes: dict[int, Any]) -> None:
             value.__post_init__()
 
 
-def _renew_parameter(parameter: Any, size: int) -> None:
+def _renew_parameter(parameter: Any) -> None:
     """Let FSDP2 divide a parameter again: it gets the whole shape, and the part that this rank has is put in place."""
     sharded = parameter.sharded_param
     local, requires_grad, grad = sharded._local_tensor.detach(), sharded.requires_grad, sharded.grad
     placement = parameter.fsdp_placement
     whole = torch.zeros(sharded.shape, dtype=local.dtype, device=local.device)
-    chunk = _chunks(whole, size, placement.dim)[dist.get_rank()]
+    info = parameter.mesh_info
+    chunk = _chunks(whole, info.shard_mesh_size, placement.dim)[info.shard_mesh_rank]
     chunk.copy_(local)
     arguments = {
         "param": torch.nn.Parameter(whole, requires_grad=requires_grad),

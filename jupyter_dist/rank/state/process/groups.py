@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import torch.distributed as dist
 
-from jupyter_dist.rank.collectives.revival import compat
+from jupyter_dist.rank.collectives.revival import compat, shards
 
 WORLD = "default"  # the default process group, whose name differs between groups of ranks
-
-OVER_SEVERAL = (
-    "what is divided over a mesh of several dimensions (HSDP) has other process groups on each rank: make it again, "
-    "and load a save"
-)
 
 Plan = list[Any]  # fields of compat.GroupPlan, as a manifest has them
 
@@ -52,7 +49,7 @@ def plans() -> list[Plan]:
 
 
 def named(name: str) -> Any:
-    """Return the process group of this name.
+    """Return the process group of this name; where another rank has written it, the one that has its place here.
 
     Raises:
         LookupError: there is none here.
@@ -60,11 +57,49 @@ def named(name: str) -> Any:
     world = compat.current()
     if world is not None and name == WORLD:
         return world.default
-    for group, known in {} if world is None else world.names.items():
-        if known == name:
-            return group
-    message = f"this rank is not in the process group '{name}': {OVER_SEVERAL}"
+    here = {} if world is None else {str(known): group for group, known in world.names.items()}
+    wanted = name if name in here else _in_place_of(name)
+    if wanted in here:
+        return here[wanted]
+    message = f"this rank is not in the process group '{name}': {shards.OVER_SEVERAL}"
     raise LookupError(message)
+
+
+_writers: list[int] = []  # the rank whose copies are read now
+
+
+@contextlib.contextmanager
+def written_by(rank: int) -> Iterator[None]:
+    """Read what another rank has written: of a mesh, it has other process groups."""
+    _writers[:] = [rank]
+    try:
+        yield
+    finally:
+        _writers.clear()
+
+
+def settle(mesh: Any) -> None:
+    """Give a mesh that was read this rank's place in it, if another rank has written it. Raises LookupError."""
+    if _writers:
+        shards.settle_mesh(mesh, named)
+
+
+def _in_place_of(name: str) -> str:
+    """Return the name of this rank's process group in the place of one of the writer: along the same dimension.
+
+    All ranks make their meshes in the same order: it is the first one of this description here, if that is the
+    first one there, and so on.
+    """
+    plan = compat.agreed.get(name)
+    if not _writers or plan is None or not plan.description.startswith("mesh_"):
+        return ""
+    alike = [one for one in compat.agreed.values() if _kind_of(one) == _kind_of(plan)]
+    here, there = ([one.name for one in alike if rank in one.ranks] for rank in (dist.get_rank(), _writers[0]))
+    return here[there.index(name)] if len(here) == len(there) and name in there else ""
+
+
+def _kind_of(plan: compat.GroupPlan) -> tuple[str, int]:
+    return plan.description, len(plan.ranks)
 
 
 def _fits(plan: Plan) -> bool:
