@@ -70,7 +70,7 @@ _writers: list[int] = []  # the rank whose copies are read now
 
 @contextlib.contextmanager
 def written_by(rank: int) -> Iterator[None]:
-    """Read what another rank has written: of a mesh, it has other process groups."""
+    """Read the copies that another rank has written, whose meshes have other process groups."""
     _writers[:] = [rank]
     try:
         yield
@@ -79,8 +79,14 @@ def written_by(rank: int) -> Iterator[None]:
 
 
 def settle(mesh: Any) -> None:
-    """Give a mesh that was read this rank's place in it, if another rank has written it. Raises LookupError."""
-    if _writers:
+    """Give a mesh that another rank has written this rank's place in it; one of all ranks in a row is renewed later.
+
+    Raises:
+        LookupError: this rank has no process group in the place of one of that rank.
+    """
+    plans = (compat.agreed.get(name) for name in getattr(mesh, "_dim_group_names", ()))
+    is_of_some = any(plan is not None and len(plan.ranks) < dist.get_world_size() for plan in plans)
+    if _writers and (mesh.ndim > 1 or is_of_some):
         shards.settle_mesh(mesh, named)
 
 
