@@ -43,6 +43,12 @@ def test_test_files_that_are_in_no_package_have_names_of_their_own():
     assert [str(path.relative_to(ROOT)) for path in alone if names.count(path.name) > 1] == []
 
 
+def test_no_package_of_tests_hides_a_module_of_python():
+    """`tests` is in the path: torch imports cProfile, which imports profile."""
+    packages = {path.parent.name for path in (ROOT / "tests").glob("*/__init__.py")}
+    assert packages & sys.stdlib_module_names == set()
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_functions_can_be_seen_at_once(path):
     for node in ast.walk(ast.parse(path.read_text())):
