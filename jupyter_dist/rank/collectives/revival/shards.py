@@ -200,7 +200,7 @@ def settle_mesh(mesh: Any, named: Callable[[str], Any]) -> None:
 
     Args:
         mesh: of several dimensions over all ranks, or of one.
-        named: returns the process group here in the place of one that the other rank has under this name.
+        named: returns the process group here for a name of the other rank.
 
     Raises:
         LookupError: there is none.

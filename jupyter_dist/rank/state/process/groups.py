@@ -49,7 +49,7 @@ def plans() -> list[Plan]:
 
 
 def named(name: str) -> Any:
-    """Return the process group of this name; for a name of the rank that has written a mesh, the group in its place here.
+    """Return the process group of this name; for a name in a mesh of another rank, its counterpart here.
 
     Raises:
         LookupError: there is none here.
