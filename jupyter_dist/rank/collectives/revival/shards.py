@@ -195,6 +195,12 @@ def _resize_mesh(mesh: Any, size: int) -> None:
     vars(mesh).update(vars(new))
 
 
+def group_names(mesh: Any) -> Sequence[str]:
+    """Return the names of a mesh's process groups, one for each dimension; none in a torch that has other fields."""
+    names: Sequence[str] = getattr(mesh, "_dim_group_names", ())
+    return names
+
+
 def settle_mesh(mesh: Any, named: Callable[[str], Any]) -> None:
     """Give a mesh that another rank has written this rank's place in it, and its process groups.
 
@@ -205,7 +211,7 @@ def settle_mesh(mesh: Any, named: Callable[[str], Any]) -> None:
     Raises:
         LookupError: there is none.
     """
-    found = [named(name) for name in getattr(mesh, "_dim_group_names", ())]
+    found = [named(name) for name in group_names(mesh)]
     if len(found) != mesh.ndim or (mesh.ndim > 1 and mesh.size() != dist.get_world_size()):
         raise LookupError(OVER_SEVERAL)
     ranks = mesh.mesh if mesh.ndim > 1 else torch.tensor(dist.get_process_group_ranks(found[0]))

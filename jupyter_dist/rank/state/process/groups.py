@@ -84,7 +84,7 @@ def settle(mesh: Any) -> None:
     Raises:
         LookupError: this rank has no process group in the place of one of that rank.
     """
-    plans = (compat.agreed.get(name) for name in getattr(mesh, "_dim_group_names", ()))
+    plans = (compat.agreed.get(name) for name in shards.group_names(mesh))
     is_of_some = any(plan is not None and len(plan.ranks) < dist.get_world_size() for plan in plans)
     if _writers and (mesh.ndim > 1 or is_of_some):
         shards.settle_mesh(mesh, named)
