@@ -65,6 +65,8 @@ def page_parts() -> dict[Path, str]:
     saved = _listed(
         "saved", "savedParts: AddPart[]", "type AddPart = (places: ISavedPlaces, trans: TranslationBundle) => void;\n\n"
     )
+    with_tokens = sorted(path.parent.name for path in page.glob("src/parts/*/tokens.ts"))
+    tokens = "".join(f"export * from './{name}/tokens';\n" for name in with_tokens) or "export {};\n"
     return {
         page / "src" / "parts" / "index.ts": (
             "/** The parts of the page. Made by `make generate` from the folders beside this file. */\n"
@@ -74,6 +76,9 @@ def page_parts() -> dict[Path, str]:
             "/** What parts add to outputs where there is no server. Made by `make generate`. */\n"
             "import type { TranslationBundle } from '@jupyterlab/translation';\n"
             f"import type {{ ISavedPlaces }} from '../tokens';\n{saved}"
+        ),
+        page / "src" / "parts" / "tokens.ts": (
+            "/** The tokens of parts, for other extensions. Made by `make generate`. */\n" + tokens
         ),
         page / "style" / "parts.css": f"/* Made by `make generate` from the parts of the page. */\n{sheet}",
     }

@@ -49,6 +49,7 @@ from typing import Any, Literal
 from jupyter_dist.client.answers.base import ApiList, listed
 from jupyter_dist.client.answers import infos
 from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
+from jupyter_dist.client.results.result import Result
 
 from jupyter_dist.protocol.parts import of_part
 
@@ -205,18 +206,22 @@ def plain_source() -> str:
             is_left_out = each.name in written[cls] | NO_METHOD | BY_HAND | of_parts or each.is_file
             if each.is_of_group == of_group and not is_left_out:
                 parts.append(_call_source(each))
-    parts += [
-        _method_of_part(name, each) for name in PARTS_OF_CLIENT for each in functions_of_part(name, "asynchronous")
-    ]
+    parts += _methods_of_parts("asynchronous")
+    parts.append('\n\nclass PlainAsyncExecution:\n    """Methods of AsyncExecution that parts add."""\n')
+    parts += _methods_of_parts("execution")
     return "\n".join(parts)
 
 
-def _method_of_part(part: str, function: Function) -> str:
-    """Return a method of AsyncGroup that is a function of a part, whose first argument is the group."""
+def _methods_of_parts(module: str) -> list[str]:
+    return [_method_of_part(name, module, each) for name in PARTS_OF_CLIENT for each in functions_of_part(name, module)]
+
+
+def _method_of_part(part: str, module: str, function: Function) -> str:
+    """Return a method that is a function of a part, whose first argument is the group or the execution."""
     arguments = function.args
     arguments.args[0] = ast.arg("self")
     returns = ast.unparse(function.returns)
-    call = f"await of_part({part!r}, 'asynchronous').{function.name}(self, {', '.join(passed(arguments))})"
+    call = f"await of_part({part!r}, {module!r}).{function.name}({', '.join(['self', *passed(arguments)])})"
     body = call if returns == "None" else f"found: {returns} = {call}\n        return found"
     head = f"    async def {function.name}({ast.unparse(arguments)}) -> {returns}:"
     return f"{head}\n        {docstring(function)}\n        {body}\n"

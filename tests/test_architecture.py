@@ -92,10 +92,8 @@ def test_frames_of_other_threads_are_asked_for_in_one_place_alone():
 
 def test_there_is_no_pickle_on_any_channel_of_ours():
     for path in SOURCES:
-        if path.relative_to(ROOT).parts[1] not in (
-            "rank",
-            "objects",
-        ):  # objects travel in files, between the user's own processes
+        # Objects travel in files, between the user's own processes.
+        if not {"rank", "objects"} & set(path.relative_to(ROOT).parts[1:-1]):
             assert not re.search(r"\b(cloud)?pickle\b|\.recv_pyobj|\beval\(|\bexec\(", path.read_text()), path
 
 
@@ -191,7 +189,8 @@ def test_private_names_of_torch_and_ipython_are_in_their_two_files_alone():
     """`rank/frameworks` has its own way for those of other frameworks: a fix asks for what it needs."""
     others = {RANK / "frameworks" / f"{name}.py" for name in ("accelerate", "fastai", "lightning")}
     assert all(path.exists() for path in COMPAT | others)
-    paths = [path for room in (RANK, ROOT / "jupyter_dist" / "objects") for path in room.rglob("*.py")]
+    of_parts = [*(ROOT / "jupyter_dist" / "parts").glob("*/rank")]
+    paths = [path for room in (RANK, ROOT / "jupyter_dist" / "objects", *of_parts) for path in room.rglob("*.py")]
     trees = {path: ast.parse(path.read_text()) for path in paths if path not in others}
     own = set(own_private_names(trees.values())) | OF_PYTHON | OF_PROTOCOLS | OF_OBJECTS | OF_PANDAS | OF_MATPLOTLIB
     for path in trees.keys() - COMPAT:

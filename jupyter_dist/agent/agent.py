@@ -9,7 +9,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.proving import Proving
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.parking.parking import Parking
+from jupyter_dist.agent.group.replacing.replacement import WayToReplace
 from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.ending import give_up, sweep
@@ -187,6 +188,11 @@ class Agent:
         if self._parts is not None:
             self._parts.ends(at)
         self._group_changed()
+
+    @property
+    def ways_to_replace(self) -> Mapping[str, WayToReplace]:
+        """The ways to replace ranks that parts add, by name."""
+        return {} if self._parts is None else self._parts.ways_to_replace
 
     def need_starts(self) -> GroupStarts:
         """Return the GroupStarts of the group. Raises JupyterDistError while this agent is only warm."""

@@ -13,6 +13,7 @@ from jupyter_dist.agent.contact.server_link import RequestHandler
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.proving import Proving
 from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.group.replacing.replacement import WayToReplace
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.watch.look import Looks
 from jupyter_dist.protocol import parts
@@ -48,6 +49,10 @@ class AgentPart:
         `execution.add` puts a value into the model that users see.
         """
 
+    def asked(self, execution: AgentExecution) -> Mapping[str, Any] | None:
+        """Return values for the RankPart of the same name with a cell that begins (`asked` there), or None."""
+        return None
+
     def ranks_changed(self) -> None:
         """Handle new states of ranks. Called very often, so it must be short."""
 
@@ -79,6 +84,10 @@ class AgentPart:
         """Return the requests of the server that this part answers, by names that no other part has."""
         return {}
 
+    def ways_to_replace(self) -> Mapping[str, WayToReplace]:
+        """Return more ways to replace ranks, by the `state` that a request names."""
+        return {}
+
     def stop(self) -> None:
         """Stop timers and tasks. Idempotent."""
 
@@ -90,6 +99,7 @@ class AgentParts:
         """`core_requests` are names of requests that no part may take."""
         self._group = core.group
         self.requests: dict[str, RequestHandler] = {}
+        self.ways_to_replace: dict[str, WayToReplace] = {}
         self._parts: parts.RunningParts[AgentPart] = parts.RunningParts(self._failed)
         found = find_parts()
         if found.problems:
@@ -97,6 +107,7 @@ class AgentParts:
         self._parts.begin(found.classes, partial(self._begin, core, frozenset(core_requests)))
         self._group.on_part = self._received
         self._group.on_nodes_end = self._nodes_end
+        self._group.dispatcher.asked_by_parts = self._asked
 
     def _begin(self, core: AgentCore, taken: frozenset[str], _name: str, kind: type[AgentPart]) -> AgentPart:
         part = kind(core)
@@ -104,6 +115,7 @@ class AgentParts:
         if doubled := (taken | self.requests.keys()) & requests.keys():
             raise ValueError(f"its requests {', '.join(sorted(doubled))} are answered already")
         self.requests.update(requests)
+        self.ways_to_replace.update(part.ways_to_replace())
         return part
 
     def changed(self, execution: AgentExecution) -> None:
@@ -140,6 +152,11 @@ class AgentParts:
     def _nodes_end(self) -> None:
         if not any(self._parts.each(lambda part: part.nodes_end()).values()):
             self._group.let_nodes_end()
+
+    def _asked(self, execution: AgentExecution) -> dict[str, Any]:
+        """Return the values for the parts of ranks with an execution, by part."""
+        asked = self._parts.each(lambda part: part.asked(execution))
+        return {name: content for name, content in asked.items() if content is not None}
 
     def _received(self, name: str, rank: RankProcess, content: dict[str, Any]) -> None:
         if (part := self._parts.get(name)) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ from .agent import Agent
 from .contact.server_link import Answer, RequestHandler, answer
 
 EMPTY_CACHE_SECONDS = 10.0
-UNDO_SECONDS = 120.0  # which the living ranks have to undo the cell in which others died
 KILL_SECONDS = 5.0
 COMPLETE_SECONDS = 0.5
 VARIABLES_SECONDS = 5.0
@@ -57,9 +57,6 @@ class Requests:
             "extend": self._extend,
             "transfer": self._transfer,
             "preview_save": self._preview_save,
-            "undo": self._undo,
-            "redo": self._undo,
-            "undoable": self._undoable,
             "cancel": self._cancel,
             "to_rank": self._to_rank,
             "comms": self._comms,
@@ -173,18 +170,6 @@ class Requests:
     async def _preview_of(self, number: int) -> dict[str, Any]:
         return (await self._agent.begun_rank(number).request("preview_save", PREVIEW_SECONDS)).fields()
 
-    async def _undo(self, header: Header, _: bytes) -> Answer:
-        group = self._agent.need_group()
-        group.check_takes_cells()
-        undo = group.dispatcher.begin_undo(
-            header["t"], header["execution_id"], header.get("count"), header.get("executions")
-        )
-        return answer(execution=undo.model())
-
-    async def _undoable(self, _header: Header, _: bytes) -> Answer:
-        """Return the cells that can be undone, done again or taken back."""
-        return answer(**self._agent.need_group().dispatcher.undoable())
-
     async def _cancel(self, header: Header, _: bytes) -> Answer:
         dispatcher = self._agent.need_group().dispatcher
         execution = dispatcher.queue.get(header["execution_id"])
@@ -249,12 +234,12 @@ class Requests:
                     await within(KILL_SECONDS, rank.gone.wait())
         starts = self._agent.need_starts()
         starts.check_may_replace()
+        if (way := self._agent.ways_to_replace.get(wanted.state)) is not None:
+            await way(wanted, partial(starts.replace_dead, wanted))
+            return answer(group=self._agent.status())
         source = await _source(group, wanted)
         try:
-            if wanted.state == "undo":
-                await group.dispatcher.undo_lost(UNDO_SECONDS, lambda undo: starts.replace_dead(wanted, source, undo))
-            else:
-                starts.replace_dead(wanted, source)
+            starts.replace_dead(wanted, source)
         except JupyterDistError:
             source.close()
             raise
@@ -375,13 +360,14 @@ def _send_comm(group: AgentGroup, number: int, kind: str, payload: bytes) -> boo
 
 async def _source(group: AgentGroup, wanted: ReplaceSpec) -> VariableSource:
     """Return where the variables of new ranks come from. Raises JupyterDistError, if there are none."""
-    if wanted.state in ("copy", "undo"):
-        lost = group.dispatcher.lost() if wanted.state == "undo" else []
-        return Copies(group, takes_all=wanted.others == "copy", undone=lost[-1].id if lost else None)
+    if wanted.state == "copy":
+        return Copies(group, takes_all=wanted.others == "copy")
     if wanted.state == "save":
         spec = TransferSpec.from_dict(wanted.restore or {})
         versions = {rank.python_version for rank in group.living() if rank.python_version}
         return SavedVariables(await asyncio.to_thread(begin_restore, spec, group.spec, min(versions, default="")))
+    if wanted.state != "empty":
+        raise JupyterDistError("incompatible", f"This group cannot replace ranks with '{wanted.state:.40}'.")
     return NoVariables()
 
 

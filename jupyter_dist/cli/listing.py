@@ -28,8 +28,6 @@ COMMANDS = {
     "compare": _own("reading.comparing.CompareCommand", "Show which tensors of a variable differ between ranks."),
     "attach": _own("attach.AttachCommand", "Open a prompt whose cells run on a group's ranks."),
     "exec": _own("cells.ExecCommand", "Run code on a group's ranks."),
-    "undo": _own("cells.UndoCommand", "Undo the last cells that kept undo."),
-    "redo": _own("cells.RedoCommand", "Give variables what undone cells had left in them."),
     "run": _own("cells.RunCommand", "Run a script on a new group, like torchrun."),
     "logs": _own("reading.logs.LogsCommand", "Show the output of a rank."),
     "export": _own("reading.export.ExportCommand", "Write the cells that ran on ranks as a script for torchrun."),

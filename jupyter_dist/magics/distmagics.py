@@ -13,7 +13,6 @@ from jupyter_dist.client.blocking.report import (
     resized_text,
     sample_if_any,
     status_text,
-    undoable_text,
 )
 from jupyter_dist.client.displays.live import show_table
 from jupyter_dist.client.startoptions import OPTIONS, add_start_options, word_of
@@ -105,21 +104,6 @@ def variables_parser() -> MagicParser:
     """Return the parser of `%dist_variables`."""
     parser = MagicParser("%dist_variables", description="List the variables of ranks, equal ones once.")
     parser.add_argument("-r", "--ranks", default="all", help=f"{EXAMPLES} (all)")
-    return parser
-
-
-def undo_parser() -> MagicParser:
-    """Return the parser of `%dist_undo`."""
-    parser = MagicParser("%dist_undo", description="Undo the last cells that kept undo, on all ranks that ran them.")
-    parser.add_argument("count", nargs="?", type=int, default=1, help="how many cells (1)")
-    parser.add_argument("-l", "--list", action="store_true", help="only list the cells that can be undone")
-    return parser
-
-
-def redo_parser() -> MagicParser:
-    """Return the parser of `%dist_redo`."""
-    parser = MagicParser("%dist_redo", description="Give variables what undone cells had left in them.")
-    parser.add_argument("count", nargs="?", type=int, default=1, help="how many cells (1)")
     return parser
 
 
@@ -313,17 +297,6 @@ class DistMagics(RankMagics):
 
     @line_magic
     @sentences
-    def dist_keep_undo(self, line: str) -> None:
-        """on: cells keep the state before them, so that %dist_undo can undo them; off: they do not; else print it."""
-        word = line.strip()
-        if word not in ("on", "off", ""):
-            raise DistError(f"'{word}' is neither on nor off. Write %dist_keep_undo on.")
-        if word:
-            self.session.keep_undo = word == "on"
-        print("Cells keep undo: %dist_undo undoes the last one." if self.session.keep_undo else "Cells keep no undo.")
-
-    @line_magic
-    @sentences
     def dist_checks(self, line: str) -> None:
         """Print the checks of the last cell; on, off: check the cells of the group, or do not."""
         word = line.strip()
@@ -333,30 +306,6 @@ class DistMagics(RankMagics):
         if group is not None:
             answer = group.set_checks(word == "on") if word else group.checks()
             print(answer_text(BY_NAME["set_checks" if word else "checks"], answer.model))
-
-    @line_magic
-    @sentences
-    @takes(undo_parser)
-    def dist_undo(self, line: str) -> None:
-        """Undo the last cells that kept undo, on all ranks that ran them. Files and prints are not undone."""
-        options = undo_parser().parse(line)
-        group = self.group_if_any()
-        if group is None:
-            return
-        if options.list:
-            print(undoable_text(group.undoable()))
-            return
-        print(group.undo(options.count).text)
-
-    @line_magic
-    @sentences
-    @takes(redo_parser)
-    def dist_redo(self, line: str) -> None:
-        """Give variables what undone cells had left in them, until a cell has changed something. No code runs."""
-        options = redo_parser().parse(line)
-        group = self.group_if_any()
-        if group is not None:
-            print(group.redo(options.count).text)
 
     @line_magic
     @sentences

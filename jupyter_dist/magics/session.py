@@ -330,7 +330,8 @@ def show_in_ipython(execution: Execution, show: Show, changing: Changing) -> Res
         changing.update()
         if in_notebook():
             changing.keep(execution, result, display)
-    if "undo" in result.execution and (reason := result.execution["undo"].get("reason")):
+    kept: Any = dict(result.execution).get("undo")
+    if kept and (reason := kept.get("reason")):
         print(f"This cell cannot be undone. {reason}")
     return result
 

@@ -151,7 +151,7 @@ class Control:
 
     def _submit(self, execution: CurrentExecution, header: Header) -> None:
         execution.empty_cache, execution.allow_stdin = header["empty_cache"], header["allow_stdin"]
-        execution.keep_undo = header.get("keep_undo")
+        execution.asked = header.get("parts") or {}
         if not execution.silent:
             self._cells.append((time.time_ns(), execution.execution_count))
         self.runner.submit(execution)

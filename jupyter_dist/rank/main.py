@@ -42,7 +42,6 @@ from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.rank.output.track import track
 from jupyter_dist.rank.output.wire import FrameSender
-from jupyter_dist.rank.undo.rankundo import RankUndo
 from jupyter_dist.transport.frames import Header
 
 from .control import Control
@@ -133,9 +132,8 @@ class Rank:
         self._transfers = RankTransfers(
             TransferSetting(spec, self._shell, self._outbox, self._interrupter.check, self._interrupter.mark)
         )
-        self._undo = RankUndo(self._shell, spec.rank)
         self._parts = self._new_parts()
-        self._calls = Calls(spec.rank, namespace, self._transfers, self._undo.carry_out, spec.store_socket)
+        self._calls = Calls(spec.rank, namespace, self._transfers, self._parts.calls, spec.store_socket)
         self._runner = self._new_runner()
         comms = ImportHook.in_place().context.comms = WidgetComms(self._outbox, self._streams, self._runner)
         self._control = self._new_control(comms)
@@ -178,7 +176,7 @@ class Rank:
                 surroundings=self._surroundings,
                 stdin=self._stdin,
                 debuggers=self._debuggers,
-                around=(self._undo, self._parts),
+                around=self._parts,
                 context=self._context,
             )
         )
@@ -271,8 +269,6 @@ class Rank:
         self._control.take_rank(spec.rank)
         self._calls.rank = spec.rank
         self._parts.take_place(spec)
-        if spec.shape != before.shape:
-            self._undo.take_rank(spec.rank)
         ImportHook.in_place().context.world_size = spec.world_size
         rename(self._shell.user_ns, before, spec)
         self._shell.rank_names.update(names_of(spec))

@@ -21,6 +21,7 @@ Reply = Callable[[Mapping[str, Any]], None]  # sends the fields of an answer, on
 LaterRequest = Callable[[Header, bytes, Reply], None]
 CellMagic = Callable[[str, str], None]  # gets the rest of its line, and the cell below
 RankRequest = Callable[[Header, bytes], Mapping[str, Any]]  # returns the fields of the answer
+RankCall = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,16 @@ class RankPart:
     What raises an exception ends the part, not the rank or its cell: the rank's log names it.
     """
 
+    comes_first = False  # whether it acts before and after a cell ahead of the other parts
+
     def __init__(self, core: RankCore) -> None:
         self.core = core
 
     def before(self, execution: CurrentExecution, code: str | None) -> None:
-        """Prepare for a cell, in the main thread. The code is without magics; None if it is not known."""
+        """Prepare for a cell, in the main thread. The code is without magics; None if it is not known.
+
+        `execution.asked` has what the AgentPart of the same name has sent with it, by that name.
+        """
 
     def after(self) -> Mapping[str, Any] | None:
         """Return a message for the AgentPart of the same name, which receives it with the end of the cell."""
@@ -76,6 +82,10 @@ class RankPart:
         """Return the functions that run cells, by magic in CELL_MAGICS."""
         return {}
 
+    def calls(self) -> Mapping[str, RankCall]:
+        """Return functions for the main thread, which the AgentPart calls by an execution (`do` of its call)."""
+        return {}
+
     def take_place(self, spec: RankSpec) -> None:
         """Take another number, or another size of the group, after a resize."""
 
@@ -97,10 +107,13 @@ class RankParts:
         self.idle_requests: dict[str, RankRequest] = {}
         self.later_requests: dict[str, LaterRequest] = {}
         self.cell_magics: dict[str, CellMagic] = {}
+        self.calls: dict[str, RankCall] = {}
         found = find_parts()
         for sentence in found.problems:
             outbox.log(f"jupyter_dist: {sentence}\n")
-        self._parts.begin(found.classes, partial(self._begin, core))
+        self._parts.begin(
+            dict(sorted(found.classes.items(), key=lambda found: not found[1].comes_first)), partial(self._begin, core)
+        )
 
     def _begin(self, core: RankCore, name: str, kind: type[RankPart]) -> RankPart:
         def send(content: Mapping[str, Any]) -> None:
@@ -111,6 +124,7 @@ class RankParts:
         self.idle_requests.update(part.idle_requests())
         self.later_requests.update(part.later_requests())
         self.cell_magics.update(part.cell_magics())
+        self.calls.update(part.calls())
         return part
 
     def before(self, execution: CurrentExecution, code: str | None) -> None:

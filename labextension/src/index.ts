@@ -14,12 +14,12 @@ import { executionsPlugin, groupsPlugin, servicePlugin } from './plugins/service
 import { sessionDialogsPlugin } from './plugins/cells/sessiondialogs';
 import { sidebarPlugin } from './plugins/shell/sidebarplugin';
 import { statePlugin } from './plugins/state/stateplugin';
-import { undoPlugin } from './plugins/state/undoplugin';
 import { statusPlugin } from './plugins/shell/statusbarplugin';
 import { launcherPlugin } from './plugins/commands/launchersection';
 import { partPlugins } from './parts';
 
 export * from './tokens';
+export * from './parts/tokens';
 export type * from './services/protocol';
 
 const plugins: JupyterFrontEndPlugin<unknown>[] = [
@@ -46,7 +46,6 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   rankKernelPlugin,
   commandsPlugin,
   statePlugin,
-  undoPlugin,
   sessionDialogsPlugin,
   sidebarPlugin,
   runningPlugin,

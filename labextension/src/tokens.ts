@@ -19,8 +19,6 @@ import type {
   IRunRequest,
   ISavedItem,
   IStartRequest,
-  IUndoableCell,
-  IUndoCost,
   IViewItem
 } from './services/protocol';
 import type { IService } from './services/service';
@@ -66,14 +64,6 @@ export const CommandIDs = {
   resume: 'jupyter-dist:resume',
   /** Start a group that has ended, with the options of its start; args: `{group}`. */
   startAgain: 'jupyter-dist:start-again',
-  /** Undo a cell on ranks, after a dialog; args: `{group?, cell?: id of a notebook's cell}`, by default the last cell. */
-  undo: 'jupyter-dist:undo',
-  /** Give variables what an undone cell had left in them; args: `{group?, cell?}`, by default the next undone cell. */
-  redo: 'jupyter-dist:redo',
-  /** Undo the last run of the active cell of the current notebook. */
-  undoCell: 'jupyter-dist:undo-cell',
-  /** Whether ranks keep what is needed to undo the cells of the current notebook. */
-  keepUndo: 'jupyter-dist:keep-undo',
   /** Change the number of ranks of a group; args: `{group, ranks?: number}`, without `ranks` after a dialog. */
   resize: 'jupyter-dist:resize',
   /** Shut a group down; args: `{group}`. */
@@ -253,33 +243,6 @@ export interface IDistExecutions {
 export const IDistExecutions = new Token<IDistExecutions>(
   'jupyter-dist:IDistExecutions',
   'Runs code on ranks and follows their output.'
-);
-
-/** What is known of an execution that kept undo. */
-export interface IUndoNote {
-  /** What keeping it has cost; null if it was run without *keep undo*. */
-  readonly cost: IUndoCost | null;
-  /** When it was undone; null if it was not. */
-  readonly undoneAt: number | null;
-}
-
-/** Which cells can be undone, and which have been. */
-export interface IDistUndo {
-  /** Emitted when any of this has changed. */
-  readonly changed: ISignal<IDistUndo, void>;
-  /** The cells of a group that can be undone, newest first; none while that is not known. */
-  cells(group: string): readonly IUndoableCell[];
-  /** The undone cells that can be done again, in this order. */
-  undone(group: string): readonly IUndoableCell[];
-  /** What is known of an execution; null if it kept no undo, or its group is not followed. */
-  noteOn(group: string, execution: string): IUndoNote | null;
-  /** Follow a group: ask about it now, and when its cells have ended. */
-  follow(group: IGroup): void;
-}
-
-export const IDistUndo = new Token<IDistUndo>(
-  'jupyter-dist:IDistUndo',
-  'Which cells on ranks can be undone, and which have been.'
 );
 
 /** The open notebooks, and the cells they run on ranks. */

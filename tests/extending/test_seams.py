@@ -72,6 +72,23 @@ def test_a_part_hears_of_the_end_of_the_allocation_and_adds_to_the_group(agent):
     assert agent.request("ends", at=None)[0]["group"]["known_ends"] == [5e9, None]
 
 
+def test_a_part_sends_with_cells_and_calls_its_ranks_by_an_execution(agent):
+    agent.run("kept = 41 # asks")
+    (answer, _) = agent.request("count", ask="counted", more=0)
+    assert answer["received"]["1"][-1] == {
+        "code": "kept = 41 # asks\n",
+        "asked": {"counting": {"line": "kept = 41 # asks"}},
+    }
+    before = answer["ranks"]
+    agent.request("call", number=10)
+    agent.wait(lambda: {"first", "second"} <= agent.executions.keys())
+    assert (agent.ended("first")["state"], agent.ended("second")["state"]) == ("error", "aborted")
+    refusal = agent.ended("second")["error"]
+    assert (refusal["code"], refusal["message"]) == ("bad_count", "it is too much")
+    (answer, _) = agent.request("count", ask="counted", more=0)
+    assert answer["ranks"] == [number + 1 for number in before]  # the refused call alone
+
+
 def test_a_part_that_cannot_be_loaded_is_named(agent):
     assert "The part 'raises' is left out: ModuleNotFoundError: No module named 'no_such_module'" in agent.group["note"]
     assert "The part 'empty' is left out: TypeError: empty.agent has 0 subclasses" in agent.group["note"]

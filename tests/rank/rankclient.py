@@ -136,12 +136,10 @@ class RankClient:
         silent: bool = False,
         empty_cache: bool = False,
         allow_stdin: bool = False,
-        keep_undo: dict[str, int] | None = None,
     ) -> str:
         count = next(self._counts)
         execution_id = f"e{count}"
         options: dict[str, Any] = {"silent": silent, "empty_cache": empty_cache, "allow_stdin": allow_stdin}
-        options["keep_undo"] = keep_undo
         header = {"t": "execute", "execution_id": execution_id, "execution_count": count, **options}
         self.send(header, code.encode("utf-8", "surrogatepass"))
         return execution_id

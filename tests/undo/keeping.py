@@ -6,8 +6,8 @@ import contextlib
 import types
 from typing import Any
 
-from jupyter_dist.rank.undo.keeper import UndoKeeper
-from jupyter_dist.rank.undo.reach import Bystanders
+from jupyter_dist.parts.undo.rank.keeper import UndoKeeper
+from jupyter_dist.parts.undo.rank.reach import Bystanders
 
 LIMITS = {"cells": 50, "bytes": 1 << 30}
 

@@ -373,8 +373,8 @@ def test_memory_is_limited_and_given_back() -> None:
 
 @pytest.mark.parametrize("compares", ["by hash", "by bytes", "as on a device"])
 def test_what_did_not_change_is_kept_once(compares: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jupyter_dist.rank.undo import walk
-    from jupyter_dist.rank.undo.states import memory
+    from jupyter_dist.parts.undo.rank import walk
+    from jupyter_dist.parts.undo.rank.states import memory
 
     if compares == "by bytes":  # the user's environment lacks xxhash
         monkeypatch.setattr(memory, "fast_hash", lambda: None)

@@ -80,7 +80,6 @@ class AgentGroup:
         self._join_records()
         self.process_group = ProcessGroup()
         self.dispatcher = Dispatcher(self.journal, self.process_group, self._execution_changed)
-        self.dispatcher.undo_limits = {"cells": spec.undo_cells, "bytes": spec.undo_bytes}
         self.transfers = Transfers(self, self.dispatcher, on_execution)
         self.comms = Comms()
         self.directory = directory

@@ -17,9 +17,8 @@ from jupyter_dist.protocol.states import HOW_TO_BE_READY
 from jupyter_dist.protocol.wire.specs import ReplaceSpec
 from jupyter_dist.transport.tasks import start_task
 
-from .cells.execution import AgentExecution
 from .group import AgentGroup
-from .replacing.replacement import Replacement
+from .replacing.replacement import Replacement, TakeBack
 from .replacing.variables import NoVariables, VariableSource
 from .resize.resizing import Resize
 from .resize.shapes import WantedSize
@@ -75,20 +74,21 @@ class GroupStarts:
         self,
         wanted: ReplaceSpec | None = None,
         source: VariableSource | None = None,
-        undo: AgentExecution | None = None,
+        take_back: TakeBack | None = None,
     ) -> None:
         """Start a new process for every dead rank; the others keep their processes and variables.
 
         Args:
             wanted: what was asked for; by default new ranks begin empty.
             source: of the variables of new ranks; it is closed in the end.
-            undo: of cells on the others, which are done again if the ranks cannot be replaced.
+            take_back: what was done to the others for it, if the ranks cannot be replaced.
 
         Raises:
             JupyterDistError: `group_not_ready`, if no rank is dead, the others are running cells, or a node is missing.
         """
         self.check_may_replace()
-        replacement = Replacement(self._group, self.starter, wanted or ReplaceSpec(), source or NoVariables(), undo)
+        source = source or NoVariables()
+        replacement = Replacement(self._group, self.starter, wanted or ReplaceSpec(), source, take_back)
         replacement.begin()
         self._begin(replacement.run())
 

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -20,7 +20,7 @@ from jupyter_dist.transport.frames import Header, encode_frame, unpack
 from jupyter_dist.transport.questions import Questions
 
 from .death import Ending, LastWords, describe_companions, exit_model
-from .starting.leftparts import LeftParts, left_by
+from .starting.leftparts import LeftParts
 from .starting.outside import SeenOutside
 from .starting.process import ProcessHandle
 
@@ -34,15 +34,6 @@ LOST_CHANNEL = "it had lost its channel to the agent"
 MAX_ABSENCES = 20
 
 log = logging.getLogger(__name__)
-
-
-class RankKept(NamedTuple):
-    """What a rank keeps to undo cells, as of its last reply."""
-
-    cost: models.UndoCost | None = None  # of its last cell
-    executions: frozenset[str] = frozenset()  # that it can undo
-    undone: frozenset[str] = frozenset()  # that it can do again
-    files: Any = None  # the descriptors of what is left of its parts of DTensors when it dies
 
 
 class RankChannel(Protocol):
@@ -130,9 +121,7 @@ class RankProcess:
         self.failure: str | None = None  # its own error message, if its start failed
         self.collective_seq: int | None = 0  # number of collectives begun, as of its last reply
         self.cell_memory: CellMemory | None = None  # what its last cell changed, if that is much
-        self.cell_undo: models.UndoCost | None = None  # the cost of undo of its last cell
-        self.kept_cells: frozenset[str] = frozenset()  # the executions that it can undo
-        self.undone_cells: frozenset[str] = frozenset()  # undone executions that it can do again
+        self.known: dict[str, Any] = {}  # what parts know of it, by part, while it has its place
         self.left: LeftParts | None = None  # what its successor can have of its parts of DTensors
         self.cell_error: str | None = None  # the error that ended its last cell, such as "ValueError: no data"
         self.python_version = ""  # as it reported when it was ready
@@ -245,15 +234,12 @@ class RankProcess:
         self._forget_cell()
         self._enter("busy")
 
-    def ended_part(self, reply: Header, kinds: dict[str, str], memory: CellMemory | None, undo: RankKept) -> None:
+    def ended_part(self, reply: Header, kinds: dict[str, str], memory: CellMemory | None) -> None:
         """Handle the rank's reply, which is valid (for records.handle, which notifies the listener)."""
         self.execution_id = None
         self._forget_cell()
         self.collective_seq = reply.get("collective_seq")
         self.kinds, self.cell_memory = kinds, memory
-        self.cell_undo, self.kept_cells, self.undone_cells, files = undo
-        if files and self.left is None:
-            self.left = left_by(self.local_pid, files)
         self.process_group = reply.get("process_group", "ok")
         self._enter("idle")
 
@@ -381,7 +367,7 @@ class RankProcess:
 
     def take_place(self, spec: RankSpec) -> None:
         """Have the place of this spec in the group: another number, or a group of another size."""
-        self.kept_cells = self.undone_cells = frozenset()  # the rank drops them
+        self.known = {}
         if spec.rank != self.rank:
             for number in (self.rank, spec.rank):  # in the logs of both
                 text = f"Rank {self.rank} became rank {spec.rank}: the group was resized."

@@ -18,10 +18,9 @@ from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 from jupyter_dist.protocol.wire.places import cut
 from jupyter_dist.transport.frames import Header
 
-from .rank_process import RankKept, RankProcess
+from .rank_process import RankProcess
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import models
     from jupyter_dist.protocol.models.memory import CellMemory
 
 OUTPUT_KINDS = frozenset(
@@ -30,12 +29,9 @@ OUTPUT_KINDS = frozenset(
 PROCESS_GROUPS = ("ok", "broken", "none", "lost")
 _KINDS = OUTPUT_KINDS | {"stream", "rank_end"}
 COMMON_FIELDS = ("execution_id", "name", "status")  # of a record, which its ranks have alike
-OWN_FIELDS = ("seconds", "memory", "undo_cost", "parts")  # of the record of a reply, which each rank has for itself
-REPLY_FIELDS = ("process_group", "collective_seq", "kinds", "undo", "ename", "evalue")  # which are not in the journal
+OWN_FIELDS = ("seconds", "memory", "parts")  # of the record of a reply, which each rank has for itself
+REPLY_FIELDS = ("process_group", "collective_seq", "kinds", "ename", "evalue")  # which are not in the journal
 MAX_ERROR = 200
-MAX_KEPT = 1000
-MAX_SENTENCES = 20
-MAX_SENTENCE = 300
 
 log = logging.getLogger(__name__)
 
@@ -222,7 +218,7 @@ def _from_output(header: Header, payload: bytes) -> RankRecord | None:
 def _from_reply(header: Header, payload: bytes) -> RankRecord:
     fields = {"execution_id": header["execution_id"], "status": header["status"]}
     reply = {name: header[name] for name in REPLY_FIELDS if name in header}
-    own = {"seconds": [header["seconds"]], "memory": [header.get("memory")], "undo_cost": [header.get("undo_cost")]}
+    own = {"seconds": [header["seconds"]], "memory": [header.get("memory")]}
     if "parts" in header:
         own["parts"] = [header["parts"]]
     return RankRecord("rank_end", fields, [payload], own, reply)
@@ -263,14 +259,10 @@ def _end_parts(ranks: Sequence[RankProcess], record: RankRecord) -> None:
     _keep(ranks, record)
     kinds = reply.get("kinds")
     kinds = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, dict) else {}
-    costs = record.own.get("undo_cost") or [None] * len(ranks)
-    error, undo = _error_of(reply), reply.get("undo")
-    kept, undone = _executions(undo, "kept"), _executions(undo, "undone")
-    files = undo.get("files") if isinstance(undo, dict) else None
-    for rank, used, cost in zip(ranks, memory, costs, strict=True):
+    error = _error_of(reply)
+    for rank, used in zip(ranks, memory, strict=True):
         rank.cell_error = error
-        undo_kept = RankKept(_undo_cost(undo, cost) if cost is not None else None, kept, undone, files)
-        rank.ended_part(reply, kinds, _cell_memory(used) if used is not None else None, undo_kept)
+        rank.ended_part(reply, kinds, _cell_memory(used) if used is not None else None)
     for rank, added in zip(ranks, record.own.get("parts") or (), strict=False):
         rank.received_of_parts(added)
     listener = ranks[0].listener
@@ -286,31 +278,6 @@ def _cell_memory(sent: Any) -> CellMemory | None:
     if not isinstance(added, int) or not isinstance(peak, int | None):
         return None
     return {"kind": sent["kind"], "added_bytes": added, "peak_bytes": peak}
-
-
-def _executions(sent: Any, name: str) -> frozenset[str]:
-    """Return the executions that ranks can undo or do again, as far as they have sent them in the right form."""
-    executions = sent.get(name) if isinstance(sent, dict) else None
-    return frozenset(map(str, executions[:MAX_KEPT])) if isinstance(executions, list) else frozenset()
-
-
-def _undo_cost(sent: Any, cost: Any) -> models.UndoCost | None:
-    sentences = sent.get("not_kept") if isinstance(sent, dict) else None
-    if not isinstance(cost, list) or len(cost) != 2 or not isinstance(sentences, list):
-        return None
-    size, milliseconds = cost
-    if not isinstance(size, int) or not isinstance(milliseconds, int | float):
-        return None
-    found: models.UndoCost = {
-        "bytes": size,
-        "milliseconds": milliseconds,
-        "not_kept": [cut(str(sentence), MAX_SENTENCE) for sentence in sentences[:MAX_SENTENCES]],
-    }
-    if isinstance(sent.get("changed"), bool):
-        found["changed"] = sent["changed"]
-    if sent.get("reason"):
-        found["reason"] = cut(str(sent["reason"]), MAX_SENTENCE)
-    return found
 
 
 def _error_of(reply: Header) -> str | None:

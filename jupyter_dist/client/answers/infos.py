@@ -444,13 +444,13 @@ class ExecutionInfo(ApiObject):
         warning: It calls what all ranks must call, and was sent to some.
         notices: What is about to happen to the group's nodes now, and which are lost.
         transfer: How far it is, if it saves or restores the ranks.
-        undo: If it was run with `keep_undo`.
         undone_at: When it was undone: it does not count any more.
         asking: The questions of its ranks, while they wait for an answer.
         checks: What is wrong with the training in it, while it holds; the worst first.
         verdict: Why it does not end, while ranks wait for each other.
         slowness: Why it is slow, while it runs; the costliest first, at most 3.
         pace: Where its time went, of an ended cell that was watched. Not in lists.
+        undo: If it was run with `keep_undo`.
     """
 
     id: str
@@ -477,13 +477,13 @@ class ExecutionInfo(ApiObject):
     warning: str | None
     notices: list[str] | None
     transfer: TransferInfo | None
-    undo: UndoCostInfo | None
     undone_at: float | None
     asking: list[InputPromptInfo] | None
     checks: list[CheckInfo] | None
     verdict: VerdictInfo | None
     slowness: list[SlowCauseInfo] | None
     pace: PaceInfo | None
+    undo: UndoCostInfo | None
 
 
 class ExecutionsInfo(ApiObject):

@@ -18,6 +18,8 @@ from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 from jupyter_dist.system.limits import within
 
+from .plain import PlainAsyncExecution
+
 if TYPE_CHECKING:
     from .group import AsyncGroup
 
@@ -30,7 +32,7 @@ SHORT_SECONDS = 0.05
 _WAIT_OR_CANCEL = "Wait again with result(), or stop it with cancel()."
 
 
-class AsyncExecution:
+class AsyncExecution(PlainAsyncExecution):
     """A submitted cell, similar to a future."""
 
     def __init__(self, group: AsyncGroup, model: models.ExecutionModel, feed: ExecutionFeed | None = None) -> None:
@@ -143,22 +145,6 @@ class AsyncExecution:
         """
         path = ("groups", self.group.id, "executions", self.id, "extend")
         self.model = await self.group.client.api.ask("POST", *path, body={"ranks": ranks})
-
-    async def undo(self) -> Result:
-        """Undo the cell, on all ranks that ran it; returns when it is undone. See AsyncGroup.undo.
-
-        Raises:
-            JupyterDistError: `cannot_undo`, also if cells ran after it that are to be undone first.
-        """
-        return await self.group.undo(executions=[self.id])
-
-    async def redo(self) -> Result:
-        """Give variables what the undone cell had left in them. See AsyncGroup.redo.
-
-        Raises:
-            JupyterDistError: `cannot_undo`, also if cells before it are to be done again first.
-        """
-        return await self.group.redo(executions=[self.id])
 
     async def cancel(self) -> None:
         """Remove the cell from the queue, or interrupt it; the ranks keep their variables."""

@@ -16,7 +16,6 @@ from jupyter_dist.client.answers.infos import (
     MemorySampleInfo,
     PeekedInfo,
     RankInfo,
-    UndoableCellInfo,
 )
 from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.connection.http import new_key
@@ -298,47 +297,6 @@ class AsyncGroup(PlainAsyncGroup):
             message = f"No cell has run on group '{self.name}'."
             raise JupyterDistError("unknown_execution", message, "Run one, or name an execution.")
         return begun[-1]
-
-    async def undo(self, count: int = 1, executions: Sequence[str] | None = None) -> Result:
-        """Undo the last cells that kept undo, on all ranks that ran them; returns when they are undone.
-
-        Variables get the values of before the cells, in the same objects. Files, prints, the network and other
-        processes are not undone. Waits its turn, as a cell does.
-
-        Args:
-            count: How many cells.
-            executions: Instead: the ids of these executions, which must be the last kept ones on their ranks.
-
-        Raises:
-            JupyterDistError: `cannot_undo`, with the reason; nothing has been changed.
-        """
-        return await self._undo("undo", count, executions)
-
-    async def redoable(self) -> ApiList[UndoableCellInfo]:
-        """Return the undone cells that can be done again now, in this order."""
-        return listed(UndoableCellInfo, (await self._call("undoable")).get("undone", []))
-
-    async def redo(self, count: int = 1, executions: Sequence[str] | None = None) -> Result:
-        """Give variables what undone cells had left in them; returns when they have it. No code runs.
-
-        It is possible until a cell runs that changes something, or that keeps no undo. Waits its turn, as a cell does.
-
-        Args:
-            count: How many cells.
-            executions: Instead: the ids of these executions, which must be the next undone ones on their ranks.
-
-        Raises:
-            JupyterDistError: `cannot_undo`, with the reason; nothing has been changed.
-        """
-        return await self._undo("redo", count, executions)
-
-    async def _undo(self, do: str, count: int, executions: Sequence[str] | None) -> Result:
-        body = {"executions": list(executions)} if executions else {"count": count}
-        result = await AsyncExecution(self, await self._call(do, body=body)).result()
-        if result.state == "aborted" and (error := result.execution["error"]):
-            raise JupyterDistError.from_dict(error)
-        result.raise_for_error()
-        return result
 
     async def restart(self, *, wait: bool = True) -> AsyncGroup:
         """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""

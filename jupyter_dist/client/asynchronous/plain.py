@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jupyter_dist.client.answers import infos
 from jupyter_dist.client.answers.base import ApiList, listed
 from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
+from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.parts import of_part
 
 from .calling import Caller, GroupCaller
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from jupyter_dist.client.answers import infos
+    from jupyter_dist.client.answers.base import ApiList, listed
     from jupyter_dist.client.ofparts import CaughtUp, CellDrift, Restored, Step
     from jupyter_dist.client.results.result import Result
     from jupyter_dist.protocol.wire.requests import RunOptions
@@ -129,10 +131,6 @@ class PlainAsyncGroup(GroupCaller):
         """
         return VariableComparison(await self._call("compare", body={"name": name, "ranks": ranks}))
 
-    async def undoable(self) -> ApiList[infos.UndoableCellInfo]:
-        """Return the cells that can be undone now, newest first, with their cost."""
-        return listed(infos.UndoableCellInfo, (await self._call("undoable"))["cells"])
-
     async def history(self, number: int = 500) -> ApiList[infos.HistoryCellInfo]:
         """Return the last cells of all clients that ran on this group, oldest first, with their code.
 
@@ -241,6 +239,10 @@ class PlainAsyncGroup(GroupCaller):
         """
         return infos.PaceInfo(await self._call("pace", execution_id or await self._last_begun()))
 
+    async def undoable(self) -> ApiList[infos.UndoableCellInfo]:
+        """Return the cells that can be undone now, newest first, with their cost."""
+        return listed(infos.UndoableCellInfo, (await self._call("undoable"))["cells"])
+
     async def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:
         """Run cells on the ranks that have missed them, one after the other; return the results.
 
@@ -327,4 +329,62 @@ class PlainAsyncGroup(GroupCaller):
         found: Restored = await of_part("saves", "asynchronous").restore(
             self, name, folder=folder, rerun=rerun, any_version=any_version, timeout_seconds=timeout_seconds
         )
+        return found
+
+    async def undo(self, count: int = 1, executions: Sequence[str] | None = None) -> Result:
+        """Undo the last cells that kept undo, on all ranks that ran them; returns when they are undone.
+
+        Variables get the values of before the cells, in the same objects. Files, prints, the network and other
+        processes are not undone. Waits its turn, as a cell does.
+
+        Args:
+            count: How many cells.
+            executions: Instead: the ids of these executions, which must be the last kept ones on their ranks.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, with the reason; nothing has been changed.
+        """
+        found: Result = await of_part("undo", "asynchronous").undo(self, count, executions)
+        return found
+
+    async def redoable(self) -> ApiList[infos.UndoableCellInfo]:
+        """Return the undone cells that can be done again now, in this order."""
+        found: ApiList[infos.UndoableCellInfo] = await of_part("undo", "asynchronous").redoable(self)
+        return found
+
+    async def redo(self, count: int = 1, executions: Sequence[str] | None = None) -> Result:
+        """Give variables what undone cells had left in them; returns when they have it. No code runs.
+
+        It is possible until a cell runs that changes something, or that keeps no undo. Waits its turn, as a cell does.
+
+        Args:
+            count: How many cells.
+            executions: Instead: the ids of these executions, which must be the next undone ones on their ranks.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, with the reason; nothing has been changed.
+        """
+        found: Result = await of_part("undo", "asynchronous").redo(self, count, executions)
+        return found
+
+
+class PlainAsyncExecution:
+    """Methods of AsyncExecution that parts add."""
+
+    async def undo(self) -> Result:
+        """Undo the cell, on all ranks that ran it; returns when it is undone. See AsyncGroup.undo.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, also if cells ran after it that are to be undone first.
+        """
+        found: Result = await of_part("undo", "execution").undo(self)
+        return found
+
+    async def redo(self) -> Result:
+        """Give variables what the undone cell had left in them. See AsyncGroup.redo.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, also if cells before it are to be done again first.
+        """
+        found: Result = await of_part("undo", "execution").redo(self)
         return found

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 
-from jupyter_dist.client.answers.infos import MemorySampleInfo, RankMemoryInfo, RankStackInfo, UndoableCellInfo
+from jupyter_dist.client.answers.infos import MemorySampleInfo, RankMemoryInfo, RankStackInfo
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol.errors import TimedOutError
 from jupyter_dist.protocol.models import machine, models
@@ -106,17 +106,6 @@ def presets_text(presets: Iterable[machine.Preset]) -> str:
         lines.append(f"{preset['name']}: {preset['problem'] or about}")
         lines += [f"  {name}: {json.dumps(value)}" for name, value in preset["options"].items()]
     return "\n".join(lines) or "There are no presets."
-
-
-def undoable_text(cells: Iterable[UndoableCellInfo]) -> str:
-    """Return a line for each cell that can be undone, newest first, with what was kept for it."""
-    lines = []
-    for cell in cells:
-        cost = cell.cost
-        kept = f"{cost.bytes / MIB:.1f} MiB in {cost.milliseconds:.0f} ms"
-        lines.append(f"[{cell.execution_count}] on {rank_label(cell.ranks)}, {kept}: {cell.line}")
-        lines += [f"    not undone: {sentence}" for sentence in cost.not_kept]
-    return "\n".join(lines) or "No cell can be undone now: it must have ended, and have been run with keep_undo."
 
 
 def ending_text(group: models.GroupModel, *, is_private: bool) -> str:

@@ -16,7 +16,6 @@ from jupyter_dist.client.answers.infos import (
     MemorySampleInfo,
     PeekedInfo,
     RankInfo,
-    UndoableCellInfo,
 )
 from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from jupyter_dist.client.answers import infos
+    from jupyter_dist.client.answers.base import ApiList
     from jupyter_dist.client.blocking.asking import Ask
     from jupyter_dist.client.displays.live import Show
     from jupyter_dist.client.ofparts import CaughtUp, CellDrift, Restored, Step
@@ -255,39 +255,6 @@ class BlockingGroup:
         """
         return self._loop.run(self._group.ask(operation, **arguments))
 
-    def undo(self, count: int = 1, executions: Sequence[str] | None = None) -> Result:
-        """Undo the last cells that kept undo, on all ranks that ran them; returns when they are undone.
-
-        Variables get the values of before the cells, in the same objects. Files, prints, the network and other
-        processes are not undone. Waits its turn, as a cell does.
-
-        Args:
-            count: How many cells.
-            executions: Instead: the ids of these executions, which must be the last kept ones on their ranks.
-
-        Raises:
-            JupyterDistError: `cannot_undo`, with the reason; nothing has been changed.
-        """
-        return self._loop.run(self._group.undo(count, executions))
-
-    def redoable(self) -> ApiList[UndoableCellInfo]:
-        """Return the undone cells that can be done again now, in this order."""
-        return self._loop.run(self._group.redoable())
-
-    def redo(self, count: int = 1, executions: Sequence[str] | None = None) -> Result:
-        """Give variables what undone cells had left in them; returns when they have it. No code runs.
-
-        It is possible until a cell runs that changes something, or that keeps no undo. Waits its turn, as a cell does.
-
-        Args:
-            count: How many cells.
-            executions: Instead: the ids of these executions, which must be the next undone ones on their ranks.
-
-        Raises:
-            JupyterDistError: `cannot_undo`, with the reason; nothing has been changed.
-        """
-        return self._loop.run(self._group.redo(count, executions))
-
     def restart(self, *, wait: bool = True) -> Self:
         """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""
         self._loop.run(self._group.restart(wait=wait))
@@ -460,10 +427,6 @@ class BlockingGroup:
         """
         return self._loop.run(self._group.compare(name, ranks))
 
-    def undoable(self) -> ApiList[infos.UndoableCellInfo]:
-        """Return the cells that can be undone now, newest first, with their cost."""
-        return self._loop.run(self._group.undoable())
-
     def history(self, number: int = 500) -> ApiList[infos.HistoryCellInfo]:
         """Return the last cells of all clients that ran on this group, oldest first, with their code.
 
@@ -566,6 +529,10 @@ class BlockingGroup:
         """
         return self._loop.run(self._group.pace(execution_id))
 
+    def undoable(self) -> ApiList[infos.UndoableCellInfo]:
+        """Return the cells that can be undone now, newest first, with their cost."""
+        return self._loop.run(self._group.undoable())
+
     def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:
         """Run cells on the ranks that have missed them, one after the other; return the results.
 
@@ -667,6 +634,39 @@ class BlockingGroup:
             )
         )
 
+    def undo(self, count: int = 1, executions: Sequence[str] | None = None) -> Result:
+        """Undo the last cells that kept undo, on all ranks that ran them; returns when they are undone.
+
+        Variables get the values of before the cells, in the same objects. Files, prints, the network and other
+        processes are not undone. Waits its turn, as a cell does.
+
+        Args:
+            count: How many cells.
+            executions: Instead: the ids of these executions, which must be the last kept ones on their ranks.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, with the reason; nothing has been changed.
+        """
+        return self._loop.run(self._group.undo(count, executions))
+
+    def redoable(self) -> ApiList[infos.UndoableCellInfo]:
+        """Return the undone cells that can be done again now, in this order."""
+        return self._loop.run(self._group.redoable())
+
+    def redo(self, count: int = 1, executions: Sequence[str] | None = None) -> Result:
+        """Give variables what undone cells had left in them; returns when they have it. No code runs.
+
+        It is possible until a cell runs that changes something, or that keeps no undo. Waits its turn, as a cell does.
+
+        Args:
+            count: How many cells.
+            executions: Instead: the ids of these executions, which must be the next undone ones on their ranks.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, with the reason; nothing has been changed.
+        """
+        return self._loop.run(self._group.redo(count, executions))
+
 
 class BlockingExecution:
     """Plain methods of Execution: each waits for the method of AsyncExecution with its name."""
@@ -723,6 +723,10 @@ class BlockingExecution:
         """
         self._loop.run(self._execution.extend(ranks))
 
+    def cancel(self) -> None:
+        """Remove the cell from the queue, or interrupt it; the ranks keep their variables."""
+        self._loop.run(self._execution.cancel())
+
     def undo(self) -> Result:
         """Undo the cell, on all ranks that ran it; returns when it is undone. See AsyncGroup.undo.
 
@@ -738,7 +742,3 @@ class BlockingExecution:
             JupyterDistError: `cannot_undo`, also if cells before it are to be done again first.
         """
         return self._loop.run(self._execution.redo())
-
-    def cancel(self) -> None:
-        """Remove the cell from the queue, or interrupt it; the ranks keep their variables."""
-        self._loop.run(self._execution.cancel())

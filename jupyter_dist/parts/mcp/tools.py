@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
@@ -168,7 +169,10 @@ def _of_row(operation: Operation) -> Tool:
     async def act(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
         group = await client.attach(arguments.get("group"))
         given = {"execution_id" if name == "execution" else name: value for name, value in arguments.items()}
-        answer = await group.ask(operation.name, **{name: value for name, value in given.items() if name != "group"})
+        given.pop("group", None)
+        if operation.answer.status == HTTPStatus.ACCEPTED:  # an execution, for whose end the client's method waits
+            return bounded((await getattr(group, operation.name)(**given)).text, max_chars, "")
+        answer = await group.ask(operation.name, **given)
         return bounded(answer_text(operation, answer), max_chars, "verdict is shorter.")
 
     models_of = [body_schema(model) for model in (operation.body, operation.query) if model is not None]
@@ -231,18 +235,6 @@ async def logs(client: AsyncClient, arguments: Arguments, max_chars: int) -> str
     return head + (bounded(text, max_chars, "Records are cut where they are longer.") or "The log is empty.")
 
 
-async def undo(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
-    """Undo the last cells that kept undo."""
-    group = await client.attach(arguments.get("group"))
-    return bounded((await group.undo(arguments.get("count", 1))).text, max_chars, "")
-
-
-async def redo(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
-    """Do undone cells again."""
-    group = await client.attach(arguments.get("group"))
-    return bounded((await group.redo(arguments.get("count", 1))).text, max_chars, "")
-
-
 async def interrupt(client: AsyncClient, arguments: Arguments, _: int) -> str:
     """Interrupt running cells."""
     group = await client.attach(arguments.get("group"))
@@ -282,7 +274,6 @@ async def export_script(client: AsyncClient, arguments: Arguments, max_chars: in
 _START = {"name": {"type": "string", "maxLength": 200, "description": "A name for the group."}, **OPTIONS}
 _CODE = {"type": "string", "maxLength": MAX_CODE_BYTES, "description": "Python code, as in a notebook cell."}
 _KEEP_UNDO = {"type": "boolean", "description": "Keep the state before it, so that undo can take it back."}
-_COUNT = {"type": "integer", "minimum": 1, "maximum": 1000, "description": "How many cells. Default: 1."}
 _PREFIX = {"type": "string", "maxLength": 200, "description": "Only names that start with this."}
 _BEFORE = {"type": "integer", "minimum": 1, "description": "Only records before this number."}
 _NOTEBOOK = {"type": "string", "maxLength": 4096, "description": "The notebook's path; the only one that ran cells."}
@@ -349,19 +340,6 @@ TOOLS = (
         run_code,
         required=("code",),
         destroys=True,
-    ),
-    Tool(
-        "undo",
-        "Give variables the values of before the last cells, which must have run with keep_undo. Files, prints and the "
-        "network are not undone.",
-        {"count": _COUNT, "group": GROUP},
-        undo,
-    ),
-    Tool(
-        "redo",
-        "Give variables what the undone cells had left in them, until a cell changes something. No code runs.",
-        {"count": _COUNT, "group": GROUP},
-        redo,
     ),
     Tool(
         "interrupt",

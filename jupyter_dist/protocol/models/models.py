@@ -365,48 +365,6 @@ class CommTaken(TypedDict):
     waits: Annotated[bool, Field("Whether its rank runs a cell, and handles the message afterwards.")]
 
 
-class UndoCost(TypedDict):
-    """What was kept before a cell, so that it can be undone."""
-
-    bytes: Annotated[int, Field("Copied before the cell, on all of its ranks together.")]
-    milliseconds: Annotated[float, Field("How long the slowest rank took for it, before the cell.")]
-    not_kept: Annotated[list[str], Field("What undo leaves as it is, a sentence for each object.")]
-    reason: NotRequired[Annotated[str | None, Field("Why the cell cannot be undone, if its state was not kept.")]]
-    changed: NotRequired[
-        Annotated[bool, Field("Whether the cell changed something that an undo takes back, besides its own result.")]
-    ]
-
-
-class UndoableCell(TypedDict):
-    """A cell that can be undone now."""
-
-    execution_id: str
-    execution_count: int | None
-    ranks: RankSet
-    cell_id: str | None
-    notebook: str | None
-    line: str
-    cost: UndoCost
-
-
-class UndoableCells(TypedDict):
-    """The cells that can be undone now, newest first; a cell is undone with the cells before it in this list."""
-
-    cells: list[UndoableCell]
-    undone: NotRequired[
-        Annotated[
-            list[UndoableCell],
-            Field("The undone cells that can be done again, in this order, until a cell changes something."),
-        ]
-    ]
-    lost: NotRequired[
-        Annotated[
-            list[UndoableCell],
-            Field("The cell in which ranks died and those after it: a replacement with the state `undo` undoes them."),
-        ]
-    ]
-
-
 class ExecutionModel(TypedDict):
     """One cell that is queued, running or done on a set of ranks."""
 
@@ -438,7 +396,6 @@ class ExecutionModel(TypedDict):
         Annotated[list[str], Field("What is about to happen to the group's nodes now, and which are lost.")]
     ]
     transfer: NotRequired[Annotated[Transfer, Field("How far it is, if it saves or restores the ranks.")]]
-    undo: NotRequired[Annotated[UndoCost, Field("If it was run with `keep_undo`.")]]
     undone_at: NotRequired[Annotated[float, Field("When it was undone: it does not count any more.")]]
     asking: NotRequired[
         Annotated[list[InputPrompt], Field("The questions of its ranks, while they wait for an answer.")]

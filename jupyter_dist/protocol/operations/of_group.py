@@ -231,46 +231,6 @@ GROUP_OPERATIONS = (
         answer_seconds=COMPARE_SECONDS,
     ),
     Operation(
-        name="undoable",
-        command="undoable",
-        verb="get",
-        path="groups/{group}/undoable",
-        right="read",  # from what the agent knows; asks no rank
-        sentence="Return the cells that can be undone now, newest first, with their cost.",
-        answer=Answer("The cells that can be undone, newest first", models.UndoableCells, field="cells"),
-        errors=ASKING,
-    ),
-    Operation(
-        name="undo",
-        verb="post",
-        path="groups/{group}/undo",
-        right="execute",
-        sentence="Undo cells that kept undo, on all ranks that ran them; return the execution that does it.",
-        details=(
-            "It waits its turn as a cell does. Variables get the values of before the cells, in the same objects. "
-            "Files, prints, the network and other processes are not undone."
-        ),
-        body=requests.UndoRequest,
-        is_keyed=True,
-        answer=Answer("The execution that undoes them, queued or running", models.ExecutionModel, 202),
-        errors=(*ASKING, "unknown_execution", "cannot_undo", "rank_dead"),
-    ),
-    Operation(
-        name="redo",
-        verb="post",
-        path="groups/{group}/redo",
-        right="execute",
-        sentence="Give variables what undone cells had left in them; return the execution that does it.",
-        details=(
-            "It waits its turn as a cell does. No code runs. It is possible until a cell runs that changes something, "
-            "or that keeps no undo."
-        ),
-        body=requests.RedoRequest,
-        is_keyed=True,
-        answer=Answer("The execution that does it, queued or running", models.ExecutionModel, 202),
-        errors=(*ASKING, "unknown_execution", "cannot_undo", "rank_dead"),
-    ),
-    Operation(
         name="history",
         verb="get",
         path="groups/{group}/history",

@@ -13,9 +13,6 @@ FIRST_PROTOCOL = 1
 NEWER_REQUESTS: Mapping[str, str] = {
     "transfer": say("save or restore its ranks"),
     "preview_save": say("save its ranks"),
-    "undo": say("undo cells"),
-    "undoable": say("undo cells"),
-    "redo": say("undo cells"),
     "resize": say("be resized"),
     "park": say("be parked"),
     "resume": say("be parked"),

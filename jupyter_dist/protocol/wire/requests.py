@@ -36,7 +36,6 @@ MAX_WORDS = 1000
 MAX_WORD = 128 << 10
 MAX_ENVIRON_CHARS = 1 << 20  # Linux takes about 2 MiB
 MAX_GRACE_SECONDS = 7 * 24 * 3600
-MAX_UNDO_CELLS = 1000
 
 _INDEX = {"type": "integer", "minimum": 0, "maximum": MAX_RANKS}
 _COUNT = {"type": "integer", "minimum": -1, "maximum": MAX_RANKS}
@@ -527,28 +526,6 @@ class CompareRequest(TypedDict):
         ),
     ]
     ranks: NotRequired[Expression]
-
-
-class UndoRequest(TypedDict, total=False):
-    """The body of POST .../undo."""
-
-    count: Annotated[int, Field("How many of the last kept cells; default: 1.", minimum=1, maximum=MAX_UNDO_CELLS)]
-    executions: Annotated[
-        list[str],
-        Field("Instead: these executions, which must be the last kept ones on their ranks.", schema=_words(100, 1000)),
-    ]
-
-
-class RedoRequest(TypedDict, total=False):
-    """The body of POST .../redo."""
-
-    count: Annotated[int, Field("How many undone cells; default: 1.", minimum=1, maximum=MAX_UNDO_CELLS)]
-    executions: Annotated[
-        list[str],
-        Field(
-            "Instead: these executions, which must be the next undone ones on their ranks.", schema=_words(100, 1000)
-        ),
-    ]
 
 
 class EmptyRequest(TypedDict):

@@ -7,7 +7,7 @@ import contextlib
 import ctypes
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any
@@ -73,7 +73,7 @@ class CurrentExecution:
     call: dict[str, Any] | None = None  # what to do instead of running the code (see clients/calls.py)
     allow_stdin: bool = False  # whether its client answers questions (see stdin.py)
     empty_cache: bool = False  # whether to release cached memory if the cell changed the memory in use
-    keep_undo: dict[str, int] | None = None  # the limits of what is kept to undo it; None: it is not kept
+    asked: Mapping[str, Any] = field(default_factory=dict)  # what the agent's parts have sent with it, by part
     started_at: float = field(default_factory=time.monotonic)
     began_ns: int = field(default_factory=time.time_ns)  # as torch's recorders count
     interrupt_at: float | None = None  # time of the first interrupt

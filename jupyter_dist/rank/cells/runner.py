@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextvars import Context
 from dataclasses import dataclass
 from os import _exit as exit_now  # not the wrapped one: see spawning.py
@@ -40,7 +40,7 @@ Answer = Callable[..., None]
 
 
 class CellPart(Protocol):
-    """What happens around each cell besides running it: undo (rank/undo), and the parts (rank/part.py)."""
+    """What happens around each cell besides running it: the parts (rank/part.py)."""
 
     def before(self, execution: CurrentExecution, code: str | None) -> None:
         """Prepare for a cell; the code is None if it is not known."""
@@ -67,7 +67,7 @@ class RunnerParts:
     surroundings: Surroundings
     stdin: Stdin
     debuggers: Debuggers
-    around: Sequence[CellPart]
+    around: CellPart
     context: Context  # the context variables of cells, callbacks and completions
 
 
@@ -216,8 +216,7 @@ class Runner:
         return coroutine, awaits and self.shell.awaits_on_asyncio()
 
     def _before(self, execution: CurrentExecution, code: str | None) -> None:
-        for part in self._around:
-            part.before(execution, code)
+        self._around.before(execution, code)
 
     async def _carry_out(self, call: dict[str, Any]) -> ExecutionResult:
         try:
@@ -337,7 +336,7 @@ class Runner:
             "collective_seq": self._membership.collective_seq(),
             "kinds": kinds_of(self.shell.user_ns),
             **({} if changed is None else {"memory": changed}),
-            **{name: value for part in self._around for name, value in part.after().items()},
+            **self._around.after(),
         }
 
     def _least_reply(self, execution: CurrentExecution, result: ExecutionResult) -> Header:

@@ -16,7 +16,6 @@ from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks, with_nodes
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire import road
-from jupyter_dist.protocol.wire.earlier import FIRST_PROTOCOL
 from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
 from jupyter_dist.protocol.wire.specs import ExecutionSpec, ReplaceSpec
 from jupyter_dist.server.analysis.comparison import compare
@@ -194,42 +193,6 @@ class GroupOperations:
         """Compare a variable between ranks."""
         self._mirror.status.check_awake()
         return await compare(self._ask_variables, name, self._chosen(ranks))
-
-    async def undoable(self) -> models.UndoableCells:
-        """Return the cells that can be undone now, newest first."""
-        if self._mirror.status.protocol == FIRST_PROTOCOL:
-            return {"cells": []}  # its ranks keep no undo
-        answer, _ = await self._mirror.ask("undoable")
-        return {name: list(answer.get(name) or []) for name in ("cells", "undone", "lost")}  # type: ignore[return-value]
-
-    async def undo(
-        self, count: int | None = None, executions: list[str] | None = None, key: str | None = None
-    ) -> models.ExecutionModel:
-        """Queue the undo of the last cells that kept undo, or of the named ones; return its execution.
-
-        Raises:
-            JupyterDistError: `cannot_undo`, if their state was not kept, or is not kept any more.
-        """
-        return await self._undo("undo", count, executions, key)
-
-    async def redo(
-        self, count: int | None = None, executions: list[str] | None = None, key: str | None = None
-    ) -> models.ExecutionModel:
-        """Queue the redo of the cells that were undone last, or of the named ones; return its execution.
-
-        Raises:
-            JupyterDistError: `cannot_undo`, if a cell may have changed something since.
-        """
-        return await self._undo("redo", count, executions, key)
-
-    async def _undo(
-        self, do: str, count: int | None, executions: list[str] | None, key: str | None
-    ) -> models.ExecutionModel:
-        mirror, execution_id = self._mirror, execution_id_of(key)
-        mirror.status.check_takes_cells()
-        fields: dict[str, Any] = {"execution_id": execution_id, "count": count, "executions": executions}
-        await mirror.ask(do, take=mirror.on_submitted, **fields)
-        return mirror.executions.get(execution_id)
 
     async def history(self, number: int = 500) -> machine.HistoryModel:
         """Return the last cells that ran, with their code; also the cells from before a restart of the ranks."""

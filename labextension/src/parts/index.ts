@@ -13,6 +13,7 @@ import profile from './profile/plugin';
 import saves from './saves/plugin';
 import slow from './slow/plugin';
 import timeline from './timeline/plugin';
+import undo from './undo/plugin';
 import variables from './variables/plugin';
 
 export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [
@@ -29,5 +30,6 @@ export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [
   saves,
   slow,
   timeline,
+  undo,
   variables
 ].flat();

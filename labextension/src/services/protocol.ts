@@ -399,40 +399,6 @@ export interface ICommTaken {
   waits: boolean;
 }
 
-/** What was kept before a cell, so that it can be undone. */
-export interface IUndoCost {
-  /** Copied before the cell, on all of its ranks together. */
-  bytes: number;
-  /** How long the slowest rank took for it, before the cell. */
-  milliseconds: number;
-  /** What undo leaves as it is, a sentence for each object. */
-  not_kept: string[];
-  /** Why the cell cannot be undone, if its state was not kept. */
-  reason?: string | null;
-  /** Whether the cell changed something that an undo takes back, besides its own result. */
-  changed?: boolean;
-}
-
-/** A cell that can be undone now. */
-export interface IUndoableCell {
-  execution_id: string;
-  execution_count: number | null;
-  ranks: RankSet;
-  cell_id: string | null;
-  notebook: string | null;
-  line: string;
-  cost: IUndoCost;
-}
-
-/** The cells that can be undone now, newest first; a cell is undone with the cells before it in this list. */
-export interface IUndoableCells {
-  cells: IUndoableCell[];
-  /** The undone cells that can be done again, in this order, until a cell changes something. */
-  undone?: IUndoableCell[];
-  /** The cell in which ranks died and those after it: a replacement with the state `undo` undoes them. */
-  lost?: IUndoableCell[];
-}
-
 /** One cell that is queued, running or done on a set of ranks. */
 export interface IExecution {
   id: string;
@@ -469,8 +435,6 @@ export interface IExecution {
   notices?: string[];
   /** How far it is, if it saves or restores the ranks. */
   transfer?: ITransfer;
-  /** If it was run with `keep_undo`. */
-  undo?: IUndoCost;
   /** When it was undone: it does not count any more. */
   undone_at?: number;
   /** The questions of its ranks, while they wait for an answer. */
@@ -483,6 +447,8 @@ export interface IExecution {
   slowness?: ISlowCause[];
   /** Where its time went, of an ended cell that was watched. Not in lists. */
   pace?: IPace;
+  /** If it was run with `keep_undo`. */
+  undo?: IUndoCost;
 }
 
 /** A line of the user's code. */
@@ -1488,22 +1454,6 @@ export interface ICompareRequest {
   ranks?: string;
 }
 
-/** The body of POST .../undo. */
-export interface IUndoRequest {
-  /** How many of the last kept cells; default: 1. */
-  count?: number;
-  /** Instead: these executions, which must be the last kept ones on their ranks. */
-  executions?: string[];
-}
-
-/** The body of POST .../redo. */
-export interface IRedoRequest {
-  /** How many undone cells; default: 1. */
-  count?: number;
-  /** Instead: these executions, which must be the next undone ones on their ranks. */
-  executions?: string[];
-}
-
 /** A body without fields. */
 export interface IEmptyRequest {
 }
@@ -1940,6 +1890,56 @@ export interface IPace {
   unknown: string[];
   /** Of each of these sentences. */
   unknown_words?: (IWords[] | null)[];
+}
+
+/** What was kept before a cell, so that it can be undone. */
+export interface IUndoCost {
+  /** Copied before the cell, on all of its ranks together. */
+  bytes: number;
+  /** How long the slowest rank took for it, before the cell. */
+  milliseconds: number;
+  /** What undo leaves as it is, a sentence for each object. */
+  not_kept: string[];
+  /** Why the cell cannot be undone, if its state was not kept. */
+  reason?: string | null;
+  /** Whether the cell changed something that an undo takes back, besides its own result. */
+  changed?: boolean;
+}
+
+/** A cell that can be undone now. */
+export interface IUndoableCell {
+  execution_id: string;
+  execution_count: number | null;
+  ranks: RankSet;
+  cell_id: string | null;
+  notebook: string | null;
+  line: string;
+  cost: IUndoCost;
+}
+
+/** The cells that can be undone now, newest first; a cell is undone with the cells before it in this list. */
+export interface IUndoableCells {
+  cells: IUndoableCell[];
+  /** The undone cells that can be done again, in this order, until a cell changes something. */
+  undone?: IUndoableCell[];
+  /** The cell in which ranks died and those after it: a replacement with the state `undo` undoes them. */
+  lost?: IUndoableCell[];
+}
+
+/** The body of POST .../undo. */
+export interface IUndoRequest {
+  /** How many of the last kept cells; default: 1. */
+  count?: number;
+  /** Instead: these executions, which must be the last kept ones on their ranks. */
+  executions?: string[];
+}
+
+/** The body of POST .../redo. */
+export interface IRedoRequest {
+  /** How many undone cells; default: 1. */
+  count?: number;
+  /** Instead: these executions, which must be the next undone ones on their ranks. */
+  executions?: string[];
 }
 
 /** The first message. */

@@ -4,7 +4,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Contributions } from '../model/contributions';
 import { savedParts } from '../parts/saved';
-import type { IDistExecutions, IDistGroups, IDistUndo, IHeaderNotes, IOutputAction, IOutputTabs } from '../tokens';
+import type { IDistExecutions, IDistGroups, IHeaderNotes, IOutputAction, IOutputTabs } from '../tokens';
 import type { IRanksRendererOptions } from '../widgets/rankoutput/options';
 
 /** Nothing is followed, no group is known, and so no button is shown that would need one. */
@@ -35,7 +35,6 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     headerNotes,
     outputTabs,
     trans,
-    undo: { changed: silent(), of: () => null } as unknown as IDistUndo,
     isConnected: () => true,
     groupOf: () => null,
     waitsFor: () => null,
@@ -47,8 +46,6 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     answer: none,
     openLog: nothing,
     openLine: nothing,
-    undoCell: nothing,
-    redoCell: nothing,
     killRank: nothing,
     replace: nothing
   };

@@ -3,7 +3,9 @@
 import asyncio
 
 from jupyter_dist.agent.contact.server_link import answer
+from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.part import AgentPart
+from jupyter_dist.protocol.wire.specs import ExecutionSpec
 
 
 class CountingAgent(AgentPart):
@@ -19,6 +21,9 @@ class CountingAgent(AgentPart):
         if execution.is_final:
             self.ended += 1
             execution.add("counted", self.ended)
+
+    def asked(self, execution):
+        return {"line": execution.line} if "asks" in execution.line else None
 
     def ranks_changed(self):
         self.rank_changes += 1
@@ -40,7 +45,15 @@ class CountingAgent(AgentPart):
         return {"known_ends": self.ends_at}
 
     def requests(self):
-        return {"count": self._count}
+        return {"count": self._count, "call": self._call}
+
+    async def _call(self, header, _):
+        """Carry out a call on all ranks, and one behind it, which is not carried out if that is refused."""
+        core, call = self.core.group.dispatcher, {"do": "count_by", "number": header["number"], "refused": "bad_count"}
+        first = ExecutionSpec("first", [0, 1], silent=True, call=call)
+        second = ExecutionSpec("second", [0, 1], silent=True, call={**call, "number": 0}, after="first")
+        core.submit(AgentExecution(first, b"# first"))
+        return answer(execution=core.submit(AgentExecution(second, b"# second")).model())
 
     async def _count(self, header, _):
         ranks = self.core.group.ranks

@@ -4,6 +4,8 @@ from jupyter_dist.rank.part import RankPart
 
 
 class CountingRank(RankPart):
+    comes_first = True
+
     def __init__(self, core):
         super().__init__(core)
         self.rank, self.cells, self.code = core.spec.rank, 0, None
@@ -14,9 +16,18 @@ class CountingRank(RankPart):
             raise RuntimeError("as the test wants")
         if "send" in execution.code:
             self.core.send({"sent": self.rank})
+        self.asked = dict(execution.asked)
 
     def after(self):
-        return {"code": self.code}
+        return {"code": self.code, **({"asked": self.asked} if self.asked else {})}
+
+    def calls(self):
+        return {"count_by": self._count_by}
+
+    def _count_by(self, call):
+        if call["number"] > 9:
+            raise ValueError("it is too much")
+        self.cells += call["number"]
 
     def cell_magics(self):
         return {"counting": lambda line, cell: self.core.emit("lines", {"line": line, "lines": cell.count("\n")})}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jupyter_dist.agent.group.cellcode.definitions import Definitions
 from jupyter_dist.agent.group.cellcode.needs import WORDS, find_need
@@ -23,10 +23,6 @@ from jupyter_dist.transport.frames import Header, encode_frame
 from .asking import not_asking
 from .execution import AgentExecution
 from .order import ExecutionQueue
-from .undoing import CellUndo
-
-if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import models
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +34,7 @@ class Dispatcher:
         self, journal: JournalWriter, process_group: ProcessGroup, on_change: Callable[[AgentExecution], None]
     ) -> None:
         self.queue = ExecutionQueue()
-        self.undo = CellUndo(self.queue, self.submit, self._run_first, self.cancel)
-        self.undo_limits: dict[str, int] = {}  # of what a rank keeps to undo cells
+        self.asked_by_parts: Callable[[AgentExecution], dict[str, Any]] = lambda _: {}  # what ranks get with a cell
         self._definitions = Definitions()
         self._process_group = process_group
         self._ranks: dict[int, RankProcess] = {}
@@ -198,9 +193,8 @@ class Dispatcher:
         for rank in ranks:
             if rank.cell_memory is not None:
                 execution.rank_memory(rank.rank, rank.cell_memory)
-            if rank.cell_undo is not None:
-                execution.rank_undo(rank.cell_undo)
-        self.undo.replied(execution, reply["status"], reply.get("evalue"))
+        if reply["status"] != "ok" and execution.spec.call is not None:
+            execution.refusal = execution.refusal or str(reply.get("evalue") or "A rank could not do it.")
         self._ranks_ended(execution, [rank.rank for rank in ranks], reply["status"], seconds)
 
     def rank_died(self, rank: RankProcess) -> None:
@@ -268,27 +262,12 @@ class Dispatcher:
             return []
         return [rank for rank in self._ranks.values() if rank.execution_id == execution.id]
 
-    def begin_undo(
-        self, do: str, execution_id: str, count: int | None, executions: Sequence[str] | None
-    ) -> AgentExecution:
-        """Queue the undo or the redo of cells; see CellUndo.begin."""
-        return self.undo.begin(self._ranks, do, execution_id, count, executions)
-
-    def lost(self) -> list[AgentExecution]:
-        """Return the cells that are undone to take back the death of ranks; see CellUndo.lost."""
-        return self.undo.lost(self._ranks)
-
-    async def undo_lost(self, seconds: float, then: Callable[[AgentExecution], None]) -> None:
-        """Undo the cell in which ranks died, on the ranks that live; see CellUndo.undo_lost."""
-        await self.undo.undo_lost(self._ranks, seconds, then)
-
-    async def redo_lost(self, undo: AgentExecution, seconds: float) -> bool:
-        """Do again what `undo_lost` has undone; see CellUndo.redo_lost."""
-        return await self.undo.redo_lost(self._ranks, undo, seconds)
-
-    def undoable(self) -> models.UndoableCells:
-        """Return the cells that can be undone, done again or taken back now."""
-        return self.undo.models(self._ranks)
+    def count_no_more(self, execution: AgentExecution, at: float | None) -> None:
+        """Note when a cell was taken back; with None, the cell counts again."""
+        execution.undone_at = at
+        kind = "redone" if at is None else "undone"
+        self._journal.append(kind, execution_id=execution.id, ranks=str(execution.spec.ranks))
+        self._on_change(execution)
 
     def extend(self, execution: AgentExecution, ranks: list[int], code: bytes) -> None:
         """Extend a running cell to more ranks, which it waits for. Ranks that have the cell already are skipped.
@@ -337,7 +316,7 @@ class Dispatcher:
             **marks,
         )
 
-    def _run_first(self, execution: AgentExecution) -> AgentExecution:
+    def run_first(self, execution: AgentExecution) -> AgentExecution:
         """Start an execution on ranks that are idle, before all that are queued; the process group may be closed."""
         self.queue.add(execution)
         self._begin(execution)
@@ -404,7 +383,8 @@ class Dispatcher:
             "empty_cache": spec.empty_cache,
             "allow_stdin": spec.allow_stdin,
         }
-        options["keep_undo"] = self.undo_limits if spec.keep_undo else None
+        if asked := self.asked_by_parts(execution):
+            options["parts"] = asked
         count = execution.execution_count
         header = {"t": "execute", "execution_id": execution.id, "execution_count": count, **options}
         if spec.call is not None:
@@ -426,17 +406,13 @@ class Dispatcher:
         """End a cell and, unless it ended well, those queued behind it; the caller pumps."""
         self._finish(execution, state, error)
         for stopped, before in self.queue.stopped_by(execution):
-            self.abort([stopped], "aborted", self.undo.why_not(before) or _not_run_error(before))
+            self.abort([stopped], "aborted", _not_run_error(before))
 
     def _finish(self, execution: AgentExecution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
         execution.finish(state, error)
         self._held.pop(execution.id, None)
         ranks = str(execution.spec.ranks)
         execution.end_seq = self._journal.append("end", execution_id=execution.id, state=execution.state, ranks=ranks)
-        for undone in self.undo.ended(execution):
-            kind = "redone" if undone.undone_at is None else "undone"
-            self._journal.append(kind, execution_id=undone.id, ranks=str(undone.spec.ranks))
-            self._on_change(undone)
         self._on_change(execution)
 
     def _dead_ranks(self, execution: AgentExecution) -> list[RankProcess]:
@@ -451,6 +427,8 @@ def _check_same(known: AgentExecution, again: AgentExecution) -> None:
 
 
 def _not_run_error(before: AgentExecution) -> JupyterDistError:
+    if before.refusal and (code := (before.spec.call or {}).get("refused")):
+        return JupyterDistError(code, before.refusal)
     cell = say("cell [%1]", before.execution_count) if before.execution_count else say("the cell")
     return JupyterDistError("aborted", say("Not run: %1 before it ended with '%2'.", cell, say(before.state)))
 

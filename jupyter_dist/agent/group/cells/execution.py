@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 MAX_HEAD_BYTES = 10_000  # how much of a cell is searched for its first line
 MAX_LINE = 200
-MAX_SENTENCES = 20  # of what undo leaves as it is
 
 Status = tuple[RankStatus, "float | None"]  # and the seconds
 
@@ -56,11 +55,11 @@ class AgentExecution:
         "line",
         "num_ranks",
         "queued_at",
+        "refusal",
         "spec",
         "started_at",
         "state",
         "transfer",
-        "undo_cost",
         "undone_at",
         "waits_for",
         "warning",
@@ -81,8 +80,8 @@ class AgentExecution:
         self._ended_statuses: tuple[RankStatus, ...] = ()
         self._seconds: array[float] = array("d")  # not a number: unknown
         self._memory: dict[int, CellMemory] | None = None  # of ranks on which it changed much
-        self.undo_cost: models.UndoCost | None = None  # if its ranks kept the state before it
-        self.undone_at: float | None = None
+        self.undone_at: float | None = None  # since then it does not count
+        self.refusal = ""  # of a call: why a rank has not carried it out
         self.execution_count: int | None = None
         self.num_ranks: int | None = None  # of the group, when it began
         self.queued_at = time.time()
@@ -175,22 +174,6 @@ class AgentExecution:
             self._memory = {}
         self._memory[rank] = changed
 
-    def rank_undo(self, cost: models.UndoCost) -> None:
-        """Add the cost of a rank that has kept the state before the execution."""
-        total = self.undo_cost or {"bytes": 0, "milliseconds": 0.0, "not_kept": []}
-        sentences = dict.fromkeys([*total["not_kept"], *cost["not_kept"]])
-        reason = total.get("reason") or cost.get("reason")
-        combined: models.UndoCost = {
-            "bytes": total["bytes"] + cost["bytes"],
-            "milliseconds": max(total["milliseconds"], cost["milliseconds"]),
-            "not_kept": list(sentences)[:MAX_SENTENCES],
-        }
-        if reason:
-            combined["reason"] = reason
-        if "changed" in cost:
-            combined["changed"] = cost["changed"] or total.get("changed", False)
-        self.undo_cost = combined
-
     def add(self, name: str, value: Any) -> None:
         """Have a value in the model, under a name that no other part has; None or an empty one: no longer."""
         added = (
@@ -199,6 +182,10 @@ class AgentExecution:
             else {k: v for k, v in (self._added or {}).items() if k != name}
         )
         self._added = added or None
+
+    def added(self, name: str) -> Any:
+        """Return the value that a part has in the model, or None."""
+        return (self._added or {}).get(name)
 
     def finish(self, state: ExecutionState | None = None, error: JupyterDistError | None = None) -> None:
         """End the execution with the outcome of its ranks, or with `state` if it was aborted before it ran."""
@@ -246,7 +233,6 @@ class AgentExecution:
             **({"num_ranks": self.num_ranks} if self.num_ranks is not None else {}),
             **({"warning": self.warning} if self.warning else {}),
             **({"transfer": self.transfer} if self.transfer else {}),
-            **({"undo": self.undo_cost} if self.undo_cost and self.spec.keep_undo else {}),
             **({"undone_at": self.undone_at} if self.undone_at is not None else {}),
             **({"asking": asking} if self.asking is not None and (asking := self.asking.model()) else {}),
             "begin_seq": self.begin_seq,

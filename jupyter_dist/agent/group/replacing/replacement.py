@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.rejoin import rejoin_with
 from jupyter_dist.agent.processes.ending import give_up
@@ -23,7 +23,10 @@ from .variables import VariableSource
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
 
-REDO_SECONDS = 120.0
+TakeBack = Callable[[], Awaitable[str]]  # returns a sentence on what has become of it
+BeginReplacing = Callable[[VariableSource, TakeBack | None], None]
+# Brings the other ranks to a state that new ones can have, too, and begins before any cell can.
+WayToReplace = Callable[[ReplaceSpec, BeginReplacing], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +40,12 @@ class Replacement:
         starter: RankStarter,
         wanted: ReplaceSpec,
         source: VariableSource,
-        undo: AgentExecution | None,
+        take_back: TakeBack | None,
     ) -> None:
         self._group = group
         self._starter = starter
         self._source = source
-        self._undo = undo  # of cells on the other ranks: without a replacement they are done again
+        self._take_back = take_back  # what was done to the other ranks for it, if it fails
         self._numbers = str(RankSet(rank.rank for rank in group.ranks if rank.state == "dead"))
         self._report: models.ReplaceModel = {
             "at": time.time(),
@@ -66,7 +69,7 @@ class Replacement:
         """Start the new ranks, and give them their variables; the group takes cells afterwards."""
         try:
             if (problem := await self._run()) is not None:
-                self._group.add_note(join(problem, await self._do_again()))
+                self._group.add_note(join(problem, None if self._take_back is None else await self._take_back()))
         finally:
             self._source.close()
         self._report["seconds"] = time.monotonic() - self._since
@@ -91,14 +94,6 @@ class Replacement:
             rejoining.cancel()  # an internal error, or the end of the group: it would wait forever
         return problem or await self._give(fresh, survivors)
 
-    async def _do_again(self) -> str | None:
-        """Do again what was undone before; return a sentence about it, if there was something."""
-        if self._undo is None:
-            return None
-        if await self._group.dispatcher.redo_lost(self._undo, REDO_SECONDS):
-            return say("The other ranks are as they were.")
-        return say("The cell stays undone on the other ranks.")
-
     async def _start_fresh(self, fresh: list[RankProcess]) -> str | None:
         """Start ranks in place of dead ones; return a sentence if that failed: they are dead then."""
         try:
@@ -109,12 +104,12 @@ class Replacement:
         return None
 
     async def _give(self, fresh: list[RankProcess], survivors: list[RankProcess]) -> str | None:
-        """Give the new ranks their variables, and note the outcome; return a sentence if that undoes all."""
+        """Give the new ranks their variables, and note the outcome; return a sentence if all is taken back."""
         is_whole = True
         try:
             given = await self._source.give(fresh, survivors)
         except Exception as err:  # also an internal error: the new ranks live
-            is_whole = self._undo is None
+            is_whole = self._take_back is None
             note = self._failed(
                 err,
                 say("was replaced, but its variables could not be brought back")

@@ -76,7 +76,7 @@ class Resize:
         }
         self._since = time.monotonic()
         self._has_begun = False  # whether ranks may have taken their new places
-        self._kept_cells = [(rank, rank.kept_cells) for rank in group.ranks]
+        self._known = [(rank, rank.known) for rank in group.ranks]
         self._alike: list[str] = []
         self._sharded: list[list[str]] = []
         group.resized = self._report
@@ -184,8 +184,8 @@ class Resize:
         kept: str = say("All variables are kept.")
         try:
             if not self._has_begun:
-                for rank, cells in self._kept_cells:  # the ranks did not change, and can undo them
-                    rank.kept_cells = cells
+                for rank, known in self._known:  # the ranks did not change
+                    rank.known = known
             elif len(living) == number:
                 await rejoin(living, group.stores.new(), back)
             else:

@@ -6,7 +6,7 @@ and scripts are the user's code, which can be interrupted (see interrupt.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jupyter_dist.objects import files
@@ -30,7 +30,7 @@ class Calls:
         rank: int,
         namespace: dict[str, Any],
         transfers: RankTransfers,
-        undo: Callable[[Call], None],
+        of_parts: Mapping[str, Callable[[Call], None]],
         store_socket: str = "",
     ) -> None:
         self.rank = rank
@@ -43,8 +43,7 @@ class Calls:
             "script": self._script,
             "save": transfers.save,
             "restore": transfers.restore,
-            "undo": undo,
-            "redo": undo,
+            **of_parts,
         }
 
     def carry_out(self, call: Call) -> None:

@@ -321,7 +321,7 @@ _seen_of_library: list[Any] = []  # the last of a library, in this process
 
 
 def _read_uncaught() -> Any:
-    """Return `sys.excepthook`; that of the shell, or of torch with a process group, is no setting of a cell."""
+    """Return `sys.excepthook`; the hook of the shell, or of torch with a process group, is no setting of a cell."""
     hook = sys.excepthook
     if str(getattr(hook, "__module__", "")).startswith(("torch.", "IPython.")):
         _seen_of_library[:] = [hook]

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { IGroup, IUndoableCell } from '../../services/protocol';
+import type { IGroup } from '../../services/protocol';
 import { type IReplaceChoice, replaceBody, replaceOffer } from './replacing';
 
 const SAVE: IReplaceChoice = { id: 'save', label: '', hint: '', body: { state: 'save', save: 'before' } };
@@ -19,21 +19,14 @@ it('nothing is to be replaced while all ranks live', () => {
 });
 
 it('dead ranks, and those without device, can begin with what a part has, which is proposed', () => {
-  const offer = replaceOffer(group('idle dead lost idle'), [], [SAVE])!;
-  expect(offer).toEqual({ ranks: '1-2', others: '0,3', lost: [], choices: [SAVE], copiesAll: false, best: 'save' });
+  const offer = replaceOffer(group('idle dead lost idle'), [SAVE])!;
+  expect(offer).toEqual({ ranks: '1-2', others: '0,3', choices: [SAVE], copiesAll: false, best: 'save' });
   expect(replaceBody(offer, 'save')).toEqual({ state: 'save', save: 'before' });
   expect(replaceBody(offer, 'copy')).toEqual({ state: 'copy' });
 });
 
 it('what cannot be chosen now is not proposed', () => {
-  expect(replaceOffer(group('idle dead'), [], [{ ...SAVE, body: null }])!.best).toBe('cells');
-});
-
-it('the cell in which they died can be undone, which is proposed', () => {
-  const cell = { execution_id: 'e', ranks: '0-2' } as IUndoableCell;
-  const offer = replaceOffer(group('idle dead idle'), [cell], [SAVE])!;
-  expect(offer).toMatchObject({ lost: [cell], best: 'undo' });
-  expect(replaceBody(offer, 'undo')).toEqual({ state: 'undo' });
+  expect(replaceOffer(group('idle dead'), [{ ...SAVE, body: null }])!.best).toBe('cells');
 });
 
 it('the variables of a single rank are all copied, because nothing can be compared', () => {

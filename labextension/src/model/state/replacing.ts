@@ -1,5 +1,5 @@
 /** The variables with which new processes of dead ranks can begin. Pure. */
-import type { IGroup, IReplaceRequest, IUndoableCell } from '../../services/protocol';
+import type { IGroup, IReplaceRequest } from '../../services/protocol';
 import { formatRanks } from '../format/ranks';
 
 /** A choice that a part adds. */
@@ -12,7 +12,7 @@ export interface IReplaceChoice {
   readonly body: IReplaceRequest | null;
 }
 
-/** `undo`: copies, after the others have undone the cell in which they died; `copy`: copies of the other ranks'; `cells`: none, and their cells run again; `empty`: none; others are of parts. */
+/** `copy`: copies of the other ranks'; `cells`: none, and their cells run again; `empty`: none; others are of parts. */
 export type ReplaceChoice = string;
 
 /** The choices for a group, with their parameters. */
@@ -21,8 +21,6 @@ export interface IReplaceOffer {
   readonly ranks: string;
   /** The ranks that live. */
   readonly others: string;
-  /** The cell in which they died and those after it, newest first, where the other ranks can undo them. */
-  readonly lost: readonly IUndoableCell[];
   /** The choices of parts. */
   readonly choices: readonly IReplaceChoice[];
   /** Whether a single rank lives, which cannot be compared with another one: all of its variables would be copied. */
@@ -31,32 +29,35 @@ export interface IReplaceOffer {
   readonly best: ReplaceChoice;
 }
 
+/** The ranks that are dead, or have lost their device, and the others. */
+export function ranksToReplace({ ranks }: Pick<IGroup, 'ranks'>): { ranks: number[]; others: number[] } {
+  const isLost = ({ state, process_group }: IGroup['ranks'][number]): boolean =>
+    state === 'dead' || process_group === 'lost';
+  const numbers = (lost: boolean): number[] => ranks.filter(one => isLost(one) === lost).map(({ rank }) => rank);
+  return { ranks: numbers(true), others: numbers(false) };
+}
+
 /** What can be chosen; null: no rank is to be replaced. */
 export function replaceOffer(
   group: Pick<IGroup, 'ranks'>,
-  lost: readonly IUndoableCell[] = [],
   choices: readonly IReplaceChoice[] = []
 ): IReplaceOffer | null {
-  const isLost = ({ state, process_group }: IGroup['ranks'][number]): boolean =>
-    state === 'dead' || process_group === 'lost';
-  const numbers = (lost: boolean): number[] => group.ranks.filter(one => isLost(one) === lost).map(({ rank }) => rank);
-  const [ranks, others] = [numbers(true), numbers(false)];
+  const { ranks, others } = ranksToReplace(group);
   if (ranks.length === 0) {
     return null;
   }
   return {
     ranks: formatRanks(ranks),
     others: formatRanks(others),
-    lost,
     choices,
     copiesAll: others.length === 1,
-    best: lost.length ? 'undo' : (choices.find(({ body }) => body)?.id ?? 'cells')
+    best: choices.find(({ body }) => body)?.id ?? 'cells'
   };
 }
 
 /** The body of the request for a choice. */
 export function replaceBody({ choices, copiesAll }: IReplaceOffer, choice: ReplaceChoice): IReplaceRequest {
-  if (choice === 'copy' || choice === 'undo') {
+  if (choice === 'copy') {
     return { state: choice, ...(copiesAll ? { others: 'copy' } : {}) };
   }
   return choices.find(({ id }) => id === choice)?.body ?? { state: 'empty' };

@@ -1,14 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseRanks } from '../format/ranks';
-import {
-  getCellTarget,
-  keepsUndo,
-  METADATA_KEY,
-  resolveTarget,
-  setCellTarget,
-  setKeepsUndo,
-  setNotebookTarget
-} from './target';
+import { getCellTarget, METADATA_KEY, resolveTarget, setCellTarget, setNotebookTarget } from './target';
+import { addRunOption, hasRunOption, runOptions, setRunOption } from './runoptions';
 
 class Metadata {
   constructor(value?: unknown) {
@@ -81,17 +74,19 @@ it('takes no more of a hostile file than it needs to say what is wrong', () => {
   expect(() => parseRanks(target.ranks, { world_size: 2 })).toThrow('longer than');
 });
 
-describe('keeping undo', () => {
+describe('an option of runs', () => {
   it('is a field of the notebook that another group does not change, and of no notebook on a kernel', () => {
+    addRunOption('silent');
     const notebook = new Metadata({ group: 'train', ranks: 'all', start: { num_ranks: 2 } });
-    expect(keepsUndo(notebook)).toBe(false);
-    setKeepsUndo(notebook, true);
+    expect(hasRunOption(notebook, 'silent')).toBe(false);
+    setRunOption(notebook, 'silent', true);
+    expect(runOptions(notebook)).toEqual({ silent: true });
     setNotebookTarget(notebook, { group: 'eval', ranks: '0' });
-    expect(notebook.getMetadata(METADATA_KEY)).toEqual({ group: 'eval', ranks: '0', keep_undo: true });
-    setKeepsUndo(notebook, false);
+    expect(notebook.getMetadata(METADATA_KEY)).toEqual({ group: 'eval', ranks: '0', silent: true });
+    setRunOption(notebook, 'silent', false);
     expect(notebook.getMetadata(METADATA_KEY)).toEqual({ group: 'eval', ranks: '0' });
     const onKernel = new Metadata();
-    setKeepsUndo(onKernel, true);
-    expect(keepsUndo(onKernel)).toBe(false);
+    setRunOption(onKernel, 'silent', true);
+    expect(hasRunOption(onKernel, 'silent')).toBe(false);
   });
 });

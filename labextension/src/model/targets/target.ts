@@ -6,12 +6,13 @@ import type { IReadWanted, IWantedGroup } from '../../tokens';
 import { firstCharacters } from '../format/characters';
 import { MAX_EXPRESSION_LENGTH } from '../format/ranks';
 import { readWanted } from '../groups/wanted';
+import { fields, type IHasMetadata, METADATA_KEY } from './fields';
+import { runOptions } from './runoptions';
+
+export { type IHasMetadata, METADATA_KEY } from './fields';
 
 /** Longer than any group's name; a truncated name is reported as unknown. */
 const MAX_NAME = 200;
-
-/** The key in the metadata of notebooks and cells. */
-export const METADATA_KEY = 'jupyter_dist';
 
 const LANGUAGE_KEY = 'language_info';
 
@@ -29,13 +30,6 @@ export type Target = IRankTarget | null;
 /** The target of a cell; undefined: the notebook's. */
 export type CellTarget = { target: 'kernel' } | { group?: string; ranks: string } | undefined;
 
-/** What notebook and cell models have in common here. */
-export interface IHasMetadata {
-  getMetadata(key: string): unknown;
-  setMetadata(key: string, value: unknown): void;
-  deleteMetadata(key: string): void;
-}
-
 export function getNotebookTarget(notebook: IHasMetadata): Target {
   const { group, ranks } = fields(notebook);
   return typeof group === 'string' && group
@@ -51,12 +45,12 @@ export function getWanted(notebook: IHasMetadata): IReadWanted {
 /** Set where cells run; `wanted`: what starts the group again, by default as before if it is the same group. */
 export function setNotebookTarget(notebook: IHasMetadata, target: Target, wanted?: IWantedGroup): void {
   if (target) {
-    const { group, start, keep_undo: keepsUndo } = fields(notebook);
+    const { group, start } = fields(notebook);
     const kept = wanted ?? (group === target.group ? start : undefined);
     notebook.setMetadata(METADATA_KEY, {
       ...target,
       ...(kept ? { start: kept } : {}),
-      ...(keepsUndo === true ? { keep_undo: true } : {})
+      ...runOptions(notebook)
     });
     // A kernel writes it when it has started; a notebook without one would have no highlighting, here and elsewhere.
     const language = notebook.getMetadata(LANGUAGE_KEY) as { name?: unknown } | undefined;
@@ -65,20 +59,6 @@ export function setNotebookTarget(notebook: IHasMetadata, target: Target, wanted
     }
   } else {
     notebook.deleteMetadata(METADATA_KEY);
-  }
-}
-
-/** Whether ranks keep the state before each cell of the notebook, so that it can be undone. */
-export function keepsUndo(notebook: IHasMetadata): boolean {
-  return fields(notebook).keep_undo === true;
-}
-
-/** Set whether they do; without effect on a notebook that runs on a kernel. */
-export function setKeepsUndo(notebook: IHasMetadata, isKept: boolean): void {
-  if (getNotebookTarget(notebook)) {
-    const { ...kept } = fields(notebook);
-    delete kept.keep_undo;
-    notebook.setMetadata(METADATA_KEY, isKept ? { ...kept, keep_undo: true } : kept);
   }
 }
 
@@ -120,11 +100,6 @@ export function resolveTarget(notebook: IHasMetadata, cell: IHasMetadata): Targe
 }
 
 /** The metadata as an object; a notebook may contain anything. */
-function fields(model: IHasMetadata): Record<string, unknown> {
-  const value = model.getMetadata(METADATA_KEY);
-  return value && typeof value === 'object' ? (value as Record<string, unknown>) : {};
-}
-
 function expression(ranks: unknown): string {
   // One character over the limit is enough for the error.
   return typeof ranks === 'string' && ranks.trim() ? firstCharacters(ranks, MAX_EXPRESSION_LENGTH + 1) : 'all';

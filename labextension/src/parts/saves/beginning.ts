@@ -29,8 +29,7 @@ export function beginningWith(
             chosen: last
           }
         : null;
-    },
-    forDead: group => replaceChoice(group, now(), trans)
+    }
   };
 }
 

@@ -10,8 +10,8 @@ import { loaded } from '../../services/errors';
 import type { IGroup, ILastSave } from '../../services/protocol';
 import { IDistExecutions, IDistGroups, IDistService, IDistStarter } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
-import { addBeginning } from '../../widgets/starting/beginnings';
-import { asItWas, beginningWith } from './beginning';
+import { addBeginning, addReplaceChoice } from '../../widgets/starting/beginnings';
+import { asItWas, beginningWith, replaceChoice } from './beginning';
 import type { SaveCommands } from './savecommands';
 import type { SavedStart } from './startsaved';
 
@@ -88,6 +88,7 @@ const savesPlugin: JupyterFrontEndPlugin<void> = {
       isEnabled: canStartSaved
     });
     addBeginning(beginningWith(service, begin, now, trans));
+    addReplaceChoice(20, async group => replaceChoice(group, now(), trans));
   }
 };
 

@@ -79,8 +79,6 @@ export interface IStateItem extends IGroupMenuItem {
 }
 
 const stateItems: IStateItem[] = [
-  { command: CommandIDs.undo, rank: 20, isEnabled: hasStarted },
-  { command: CommandIDs.redo, rank: 21, isEnabled: hasStarted },
   { command: CommandIDs.resize, rank: 30, isEnabled: group => group.state === 'ready' || group.state === 'degraded' }
 ];
 

@@ -19,7 +19,6 @@ import {
   IDistOutputActions,
   IDistOutputTabs,
   IDistService,
-  IDistUndo,
   IHeaderNotes,
   INoteContext,
   IOutputAction,
@@ -63,15 +62,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
   id: ID,
   description: 'Renders the output of ranks: folded, and rank by rank.',
   autoStart: true,
-  requires: [
-    IDistService,
-    IDistExecutions,
-    IDistGroups,
-    IRenderMimeRegistry,
-    IDistUndo,
-    IDistHeaderNotes,
-    IDistOutputTabs
-  ],
+  requires: [IDistService, IDistExecutions, IDistGroups, IRenderMimeRegistry, IDistHeaderNotes, IDistOutputTabs],
   optional: [INotebookTracker, ITranslator, ISettingRegistry],
   provides: IDistOutputActions,
   activate: (
@@ -80,7 +71,6 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     executions: IDistExecutions,
     groups: IDistGroups,
     rendermime: IRenderMimeRegistry,
-    undo: IDistUndo,
     headerNotes: IDistHeaderNotes,
     outputTabs: IDistOutputTabs,
     tracker: INotebookTracker | null,
@@ -118,7 +108,6 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               groups,
               groupOf: node => groupOf(tracker, node),
               ...acts,
-              undo,
               ...noteContext,
               condenses: () => look.condenses,
               showsHeaders: () => look.headers
@@ -155,13 +144,11 @@ function followRegistries(
 function actsOf(
   { commands }: JupyterFrontEnd,
   service: IDistService
-): Pick<IRanksRendererOptions, 'openLog' | 'killRank' | 'replace' | 'undoCell' | 'redoCell' | 'answer'> {
+): Pick<IRanksRendererOptions, 'openLog' | 'killRank' | 'replace' | 'answer'> {
   return {
     openLog: (group, rank) => void commands.execute(CommandIDs.openLog, { group, rank }),
     killRank: (group, rank) => void commands.execute(CommandIDs.killRank, { group, rank }),
     replace: group => void commands.execute(CommandIDs.replace, { group }),
-    undoCell: (group, cell) => void commands.execute(CommandIDs.undo, { group, cell }),
-    redoCell: (group, cell) => void commands.execute(CommandIDs.redo, { group, cell }),
     answer: (group, execution, body) => service.answerInput(group, execution, body)
   };
 }

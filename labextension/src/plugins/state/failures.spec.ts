@@ -65,7 +65,6 @@ it('ranks that were not replaced: the notification is there until the group is w
   } as never);
   const service = {
     status: () => Promise.resolve(groups.groups[0]),
-    undoable: () => Promise.resolve({ cells: [] }),
     replace: () => Promise.resolve({ replaced: { at: 5 } })
   } as unknown as IDistService;
   const commands = new CommandRegistry();

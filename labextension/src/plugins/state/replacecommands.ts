@@ -7,7 +7,7 @@ import { DistError } from '../../services/errors';
 import type { IErrorBody, IGroup } from '../../services/protocol';
 import { CommandIDs, type IDistGroups, type IDistService } from '../../tokens';
 import { notifyFailure } from '../../widgets/base/errornote';
-import { beginnings } from '../../widgets/starting/beginnings';
+import { replaceChoices } from '../../widgets/starting/beginnings';
 import { ReplaceDialog } from '../../widgets/state/replacedialog';
 
 export class ReplaceCommands {
@@ -22,9 +22,7 @@ export class ReplaceCommands {
   async replace(group: IGroup): Promise<void> {
     // The page may not show the death yet.
     const now = replaceOffer(group) ? group : await this._service.status(group.id);
-    const { lost } = await this._service.undoable(group.id);
-    const choices = beginnings().flatMap(one => one.forDead(now) ?? []);
-    const offer = replaceOffer(now, lost, choices);
+    const offer = replaceOffer(now, await replaceChoices(now));
     if (!offer) {
       await this._service.replace(group.id); // the server has the reason why there is nothing to replace
       return;

@@ -244,21 +244,6 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'compare'], body });
   }
 
-  /** Return the cells that can be undone now, newest first, with their cost. */
-  undoable(group: string): Promise<IUndoableCells> {
-    return this.ask({ verb: 'GET', path: ['groups', group, 'undoable'] });
-  }
-
-  /** Undo cells that kept undo, on all ranks that ran them; return the execution that does it. It waits its turn as a cell does. Variables get the values of before the cells, in the same objects. Files, prints, the network and other processes are not undone. */
-  undo(group: string, body: IUndoRequest = {}, retries?: IRetries): Promise<IExecution> {
-    return this.ask({ verb: 'POST', path: ['groups', group, 'undo'], body, isKeyed: true }, retries);
-  }
-
-  /** Give variables what undone cells had left in them; return the execution that does it. It waits its turn as a cell does. No code runs. It is possible until a cell runs that changes something, or that keeps no undo. */
-  redo(group: string, body: IRedoRequest = {}, retries?: IRetries): Promise<IExecution> {
-    return this.ask({ verb: 'POST', path: ['groups', group, 'redo'], body, isKeyed: true }, retries);
-  }
-
   /** Return the last cells of all clients that ran on this group, oldest first, with their code. Cells that a program ran silently, and calls, which are no code of users, are left out. */
   history(group: string, query: IHistoryQuery = {}): Promise<IHistory> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'history'], query });
@@ -412,5 +397,20 @@ export abstract class Api {
   /** Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow. Cells that run for less than four seconds are not watched. */
   pace(group: string, executionId: string): Promise<IPace> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId, 'pace'] });
+  }
+
+  /** Return the cells that can be undone now, newest first, with their cost. */
+  undoable(group: string): Promise<IUndoableCells> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'undoable'] });
+  }
+
+  /** Undo cells that kept undo, on all ranks that ran them; return the execution that does it. It waits its turn as a cell does. Variables get the values of before the cells, in the same objects. Files, prints, the network and other processes are not undone. */
+  undo(group: string, body: IUndoRequest = {}, retries?: IRetries): Promise<IExecution> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'undo'], body, isKeyed: true }, retries);
+  }
+
+  /** Give variables what undone cells had left in them; return the execution that does it. It waits its turn as a cell does. No code runs. It is possible until a cell runs that changes something, or that keeps no undo. */
+  redo(group: string, body: IRedoRequest = {}, retries?: IRetries): Promise<IExecution> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'redo'], body, isKeyed: true }, retries);
   }
 }

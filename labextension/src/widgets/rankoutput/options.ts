@@ -12,11 +12,10 @@ import type {
   IDistOutputTabs,
   INoteContext
 } from '../../tokens';
-import type { IUndoNoteOptions } from './notes/undonote';
 import type { IRankNote } from './notes/ranknotes';
 import type { ICellStop } from './header/stops';
 
-export interface IRanksRendererOptions extends IUndoNoteOptions, Omit<INoteContext, 'redraw'> {
+export interface IRanksRendererOptions extends Omit<INoteContext, 'redraw'> {
   rendermime: IRenderMimeRegistry;
   /** The live widgets of groups. */
   widgets: Pick<WidgetSpaces, 'registryOf' | 'findShared' | 'sharedChanged'>;

@@ -46,7 +46,6 @@ beforeEach(async () => {
     actions: { items: [], changed },
     headerNotes: { items: [], changed },
     outputTabs: { items: [], changed },
-    undo: { changed, cells: () => [], noteOn: () => null },
     hasServer: true,
     isConnected: () => true,
     groupOf: () => undefined,

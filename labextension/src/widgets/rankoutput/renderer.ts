@@ -31,7 +31,6 @@ import type { IWaitWords } from './header/summary';
 import { SummaryLine } from './header/summaryline';
 import { IMoreTab, RankTabBar, TabId } from './header/tabbar';
 import { stopWords } from './header/stops';
-import { UndoNote } from './notes/undonote';
 import { waitWords } from './notes/waitwords';
 import { createAdvice, createError, createHint } from './elements';
 
@@ -69,7 +68,6 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._actions = new ActionButtons(options.actions);
     this._rankButtons = new RankButtons(options.trans);
     const redraw = (): void => this._schedule();
-    this._undo = new UndoNote({ ...options, redraw });
     this._found = new HeaderNotes(options.headerNotes, { ...options, redraw });
     this._widgets = new WidgetFollower(options);
     this._numbers = new NumbersSwitch({
@@ -125,7 +123,6 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._panes.dispose();
     this._finder.dispose();
     this._replace.dispose();
-    this._undo.dispose();
     this._found.dispose();
     cancelAnimationFrame(this._frame);
     clearTimeout(this._timer);
@@ -253,7 +250,6 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     // Not twice; a rank that must be killed stays.
     this._notes.update(isStale ? [] : this._rankNotes().filter(note => !this._found.coversRanks || note.isStuck));
     this._actions.update(shown, this._trusted);
-    this._undo.update(this._bundle!, this._trusted);
     this.toggleClass('jpd-mod-quiet', shown.state === 'ok' && this._selected === 'folded');
     this._quieten(shown, isStale, isOwnGroup || home === null);
     this._drawError(shown);
@@ -272,7 +268,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const { _options: options } = this;
     const isSaid = [
       options.showsHeaders() || this._selected !== 'folded' || isStale || !isExpected,
-      this._found.isShown || this._undo.isSaid,
+      this._found.isShown,
       this._rankNotes().length > 0 || this._asking().length > 0 || this._isWaitNews()
     ].includes(true);
     const isQuiet = agree && !isSaid;
@@ -332,7 +328,6 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     row.append(
       this._tabs.node,
       this._finder.node,
-      this._undo.node,
       ...this._found.labels,
       ...this._summary.nodes,
       this._numbers.node,
@@ -420,7 +415,6 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _trusted = false;
   /** The bundle as it is in the file. */
-  private readonly _undo: UndoNote;
   private _unchecked: unknown = null;
   private _widgets: WidgetFollower;
 }

@@ -216,8 +216,7 @@ describe('the choices of the form', () => {
         </button>
       ),
       find: async () => null,
-      begin: async (group, chosen) => void begun.push(group.name, chosen),
-      forDead: () => null
+      begin: async (group, chosen) => void begun.push(group.name, chosen)
     });
     void sidebar.openForm('a.ipynb');
     await expect.poll(() => field()).toBeTruthy();

@@ -28,9 +28,10 @@ export interface IBeginning {
   find(name: string): Promise<IFoundBeginning | null>;
   /** Give a group that was just started what was chosen. Shows its errors itself. */
   begin(group: IGroup, chosen: unknown): Promise<void>;
-  /** What new processes in place of dead ranks can begin with. */
-  forDead(group: IGroup): IReplaceChoice | null;
 }
+
+/** Resolves with what new processes in place of dead ranks can begin with, or null. */
+export type ReplaceWay = (group: IGroup) => Promise<IReplaceChoice | null>;
 
 const added: IBeginning[] = [];
 
@@ -42,4 +43,18 @@ export function addBeginning(beginning: IBeginning): void {
 /** Return all that were added. */
 export function beginnings(): readonly IBeginning[] {
   return added;
+}
+
+const ways: { rank: number; way: ReplaceWay }[] = [];
+
+/** Add a choice for new processes in place of dead ranks; the one with the lowest rank is proposed. */
+export function addReplaceChoice(rank: number, way: ReplaceWay): void {
+  ways.push({ rank, way });
+  ways.sort((a, b) => a.rank - b.rank);
+}
+
+/** Return the choices for the dead ranks of a group. */
+export async function replaceChoices(group: IGroup): Promise<IReplaceChoice[]> {
+  const found = await Promise.all(ways.map(async ({ way }) => way(group)));
+  return found.filter(one => one !== null);
 }

@@ -5,7 +5,6 @@ import React from 'react';
 import type { IReplaceOffer, ReplaceChoice } from '../../model/state/replacing';
 import type { IGroup } from '../../services/protocol';
 import { rankSetLabel } from '../rankoutput/items/itemrow';
-import { cellName } from './undodialog';
 
 export interface IReplaceDialogOptions {
   readonly trans: TranslationBundle;
@@ -48,7 +47,6 @@ class ReplaceBody extends ReactWidget implements Dialog.IBodyWidget<ReplaceChoic
         <p>{trans.__('New processes start. The other ranks keep their processes and variables.')}</p>
         <fieldset className="jpd-Choices">
           <legend>{trans.__('The new processes begin with')}</legend>
-          {this._undo()}
           {offer.choices.map(({ id, label, hint, body }) => this._option(id, label, hint, body === null))}
           {this._option(
             'copy',
@@ -69,22 +67,6 @@ class ReplaceBody extends ReactWidget implements Dialog.IBodyWidget<ReplaceChoic
         </fieldset>
       </>
     );
-  }
-
-  /** The cell in which they died, named with what its undo leaves as it is. */
-  private _undo(): React.ReactElement | null {
-    const { trans, offer } = this._options;
-    const { lost } = offer;
-    if (lost.length === 0) {
-      return null;
-    }
-    const names = [...lost].reverse().map(cell => cellName(trans, cell));
-    const left = [...new Set(lost.flatMap(({ cost }) => cost.not_kept))];
-    const parts = trans.__(
-      'The other ranks undo it. Of what is divided among the ranks (FSDP2, DTensor), the dead ones get the parts that they kept.'
-    );
-    const hint = left.length > 0 ? `${parts} ${trans.__('Not undone: %1', left.join('; '))}` : parts;
-    return this._option('undo', trans.__('Copies of the others, as before %1', names.join(', ')), hint);
   }
 
   private _option(choice: ReplaceChoice, label: string, hint: string, disabled = false): React.ReactElement {

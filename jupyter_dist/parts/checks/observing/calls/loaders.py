@@ -22,11 +22,11 @@ from torch.utils.data import DataLoader, DistributedSampler, Subset
 from jupyter_dist.parts.checks.observing import sampling
 from jupyter_dist.parts.checks.observing.facts import Facts
 from jupyter_dist.parts.checks.reports import Distributed, Pass
+from jupyter_dist.rank.cells.introspection.generators import generator_of
 from jupyter_dist.rank.cells.variables.opening import attributes_of
 from jupyter_dist.rank.collectives.diagnosis.records import collectives_since
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.own import time
-from jupyter_dist.rank.undo.states.process import generator_state
 
 INTERRUPTIBLE = True  # the user's dataset may run below the wrapper
 
@@ -225,8 +225,8 @@ def _can_watch(loader: Any) -> bool:
 
 def _generators(value: Any, depth: int = MAX_DEPTH) -> list[str]:
     """Return the states of the random generators that an object holds. No code of the user runs."""
-    if (generator := generator_state(value)) is not None:
-        state = generator.saved
+    if (generator := generator_of(value)) is not None:
+        state = generator.read()
         return [str(state.tolist() if isinstance(state, torch.Tensor) else state)]
     held = value if type(value) in (list, tuple) else (attributes_of(value) or {}).values()
     return [state for one in list(held)[:MAX_HELD] for state in _generators(one, depth - 1)] if depth else []

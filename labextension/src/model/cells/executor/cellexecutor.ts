@@ -10,7 +10,8 @@ import type { CellRun } from '../output/cellrun';
 import { CellRuns, findCell } from '../output/cellruns';
 import { KernelCell } from './kernelcells';
 import { CellAborted, CellQueue, CellUnfinished } from './queue';
-import { IRankTarget, keepsUndo, resolveTarget } from '../../targets/target';
+import { runOptions } from '../../targets/runoptions';
+import { IRankTarget, resolveTarget } from '../../targets/target';
 
 type IRunCellOptions = INotebookCellExecutor.IRunCellOptions;
 
@@ -262,7 +263,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
       cell_id: cellId,
       ...(path === undefined ? {} : { notebook: path }),
       ...(this._options.emptyCache() ? { empty_cache: true } : {}),
-      ...(keepsUndo(notebook) ? { keep_undo: true } : {}),
+      ...runOptions(notebook),
       allow_stdin: true,
       stop_on_error: !mayFail,
       // The earlier one may fail before this one reaches the server.

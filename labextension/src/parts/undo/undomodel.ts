@@ -3,9 +3,10 @@
  * a notebook is shown, when cells that keep undo have ended, and after an undo; never for groups that keep none.
  */
 import type { IExecution, IGroup, IUndoableCell } from '../../services/protocol';
-import type { IDistGroups, IDistService, IDistUndo, IUndoNote } from '../../tokens';
-import { ChangingModel } from '../changing';
-import { expandRanks, includesRank } from '../format/ranks';
+import type { IDistGroups, IDistService } from '../../tokens';
+import { ChangingModel } from '../../model/changing';
+import { expandRanks, includesRank } from '../../model/format/ranks';
+import type { IDistUndo, IUndoNote } from './tokens';
 
 /** What is known of a group. */
 interface IReport {

@@ -1,13 +1,13 @@
 /** Undoes cells on all of their ranks, after a dialog. Loaded when it is first used. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { undoneWith } from '../../model/state/undo';
+import { undoneWith } from './undomodel';
 import { DistError } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
 import type { IDistExecutions, IDistService } from '../../tokens';
 import { notifyFailure } from '../../widgets/base/errornote';
 import { notifyGroup } from '../../widgets/notices/groupnotices';
-import { UndoDialog } from '../../widgets/state/undodialog';
-import { Transfers } from './transfers';
+import { UndoDialog } from './undodialog';
+import { Transfers } from '../../plugins/state/transfers';
 
 const SHORT_MS = 8000;
 

@@ -1,13 +1,13 @@
 /** Notes in a cell's header: that the cell can be undone, or was. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IDisposable } from '@lumino/disposable';
-import { formatBytes, formatSeconds } from '../../../model/format/quantities';
-import { clockTime } from '../../../model/format/quantities';
-import { FINAL_STATES, IRanksBundle } from '../../../services/protocol';
-import type { IDistUndo } from '../../../tokens';
-import { IRowNote, RowNotes } from './rownotes';
+import { formatBytes, formatSeconds } from '../../model/format/quantities';
+import { clockTime } from '../../model/format/quantities';
+import { FINAL_STATES, IRanksBundle } from '../../services/protocol';
+import type { IHeaderNote, INoteContext, IShownCell } from '../../tokens';
+import { IRowNote, RowNotes } from '../../widgets/rankoutput/notes/rownotes';
+import type { IDistUndo } from './tokens';
 
-export interface IUndoNoteOptions {
+export interface IUndoNoteOptions extends INoteContext {
   trans: TranslationBundle;
   undo: IDistUndo;
   /** Undo a cell of a notebook. */
@@ -16,32 +16,26 @@ export interface IUndoNoteOptions {
   redoCell(group: string, cell: string): void;
 }
 
-export class UndoNote implements IDisposable {
-  constructor(private readonly _options: IUndoNoteOptions & { redraw: () => void }) {
+export class UndoNote implements IHeaderNote {
+  constructor(private readonly _options: IUndoNoteOptions) {
     _options.undo.changed.connect(this._draw, this);
   }
 
-  get node(): HTMLElement {
+  get label(): HTMLElement {
     return this._notes.node;
   }
 
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
-
-  /** Whether it has any. */
-  get isSaid(): boolean {
+  get isShown(): boolean {
     return this._isSaid;
   }
 
   /** Show the notes on an execution; none while it runs, or where the file is not trusted. */
-  update(bundle: IRanksBundle, isTrusted: boolean): void {
+  update({ bundle, isTrusted }: IShownCell): void {
     this._bundle = isTrusted && FINAL_STATES.has(bundle.state) ? bundle : null;
     this._draw();
   }
 
   dispose(): void {
-    this._isDisposed = true;
     this._options.undo.changed.disconnect(this._draw, this);
   }
 
@@ -85,7 +79,6 @@ export class UndoNote implements IDisposable {
   }
 
   private _bundle: IRanksBundle | null = null;
-  private _isDisposed = false;
   private _isSaid = false;
   private _isUndone = false;
   private readonly _notes = new RowNotes('jpd-UndoNote');

@@ -2,7 +2,7 @@ import { Signal } from '@lumino/signaling';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { IExecution, IGroup, IUndoableCell } from '../../services/protocol';
 import type { IDistGroups } from '../../tokens';
-import { UndoModel, undoneWith } from './undo';
+import { UndoModel, undoneWith } from './undomodel';
 
 const cell = (id: string, ranks: string): IUndoableCell => ({
   execution_id: id,

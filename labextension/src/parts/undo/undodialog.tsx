@@ -4,7 +4,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import { formatBytes } from '../../model/format/quantities';
 import type { IGroup, IUndoableCell } from '../../services/protocol';
-import { rankSetLabel } from '../rankoutput/items/itemrow';
+import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
+import { cellName } from './cellname';
 
 export interface IUndoDialogOptions {
   readonly trans: TranslationBundle;
@@ -68,9 +69,4 @@ class UndoBody extends ReactWidget {
       </>
     );
   }
-}
-
-/** "cell [5]". */
-export function cellName(trans: TranslationBundle, { execution_count: count }: IUndoableCell): string {
-  return count === null ? trans.__('cell') : trans.__('cell [%1]', count);
 }

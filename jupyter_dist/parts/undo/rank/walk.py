@@ -573,7 +573,7 @@ def fields_of(value: Any) -> tuple[list[Any], list[Any]]:
 def kept_apart(value: Any) -> str | None:
     """Return a sentence about an object that lives with threads, processes or the rank itself; None for all others.
 
-    The sentence is empty if the object is ours, IPython's or asyncio's: these go on whatever cells do.
+    The sentence is empty if the object is ours, IPython's or asyncio's: these continue, whatever cells do.
     """
     if module_of(type(value)).startswith(_OF_PROCESS):
         return ""

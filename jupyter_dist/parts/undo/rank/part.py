@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.cells.interrupt import CurrentExecution
+from jupyter_dist.rank.part import RankCall, RankCore, RankPart
 
 from .reach import Bystanders
 
@@ -14,46 +17,55 @@ if TYPE_CHECKING:
     from .keeper import UndoKeeper
 
 
-class RankUndo:
+class UndoOfRank(RankPart):
     """Keeps the state before cells that ask for it, and undoes them."""
 
-    def __init__(self, shell: Any, rank: int) -> None:
-        self._shell = shell
-        self._rank = rank
+    comes_first = True  # hooks of other parts are not the state before the cell
+
+    def __init__(self, core: RankCore) -> None:
+        super().__init__(core)
+        self._spec = core.spec
         self._bystanders = Bystanders()
         self._keeper: UndoKeeper | None = None
 
     def before(self, execution: CurrentExecution, code: str | None) -> None:
         """Keep the state before a cell. Reading a variable for a client, and undo itself, change nothing."""
+        limits = execution.asked.get("undo")
         if self._keeper is not None:
             self._keeper.begin()
-        elif execution.keep_undo is None:
+        elif limits is None:
             return
         do = (execution.call or {}).get("do")
         if do in ("undo", "redo", "get", "save") or (not execution.code.strip() and not execution.call):
             return
         # A restore exchanges all objects: what is kept of before it is of no use.
-        is_between = do != "restore" and (execution.silent or (do is not None and execution.keep_undo is None))
-        self._need().before(execution.execution_id, code, execution.keep_undo, is_silent=is_between)
+        is_between = do != "restore" and (execution.silent or (do is not None and limits is None))
+        self._need().before(execution.execution_id, code, limits, is_silent=is_between)
 
-    def take_rank(self, rank: int) -> None:
-        """Take another number after a resize: what is kept names process groups and ranks of before."""
-        self._rank = rank
-        if self._keeper is not None:
+    def take_place(self, spec: RankSpec) -> None:
+        """Take another place after a resize: what is kept names process groups and ranks of before."""
+        before, self._spec = self._spec, spec
+        if self._keeper is not None and spec.shape != before.shape:
             self._keeper.forget("The group was resized after it.")
 
-    def after(self) -> dict[str, Any]:
-        """Return the fields for the reply to a cell."""
-        return {} if self._keeper is None else self._keeper.after()
+    def after(self) -> dict[str, Any] | None:
+        """Return the kept cells, and the cost for the last one."""
+        return None if self._keeper is None else self._keeper.after()
 
-    def carry_out(self, call: dict[str, Any]) -> None:
+    def calls(self) -> Mapping[str, RankCall]:
+        """Return how executions are undone and done again."""
+        return {"undo": self._carry_out, "redo": self._carry_out}
+
+    def _carry_out(self, call: dict[str, Any]) -> None:
         """Undo executions or do them again, or check that it can be done; print what is left as it is.
 
         Raises:
             JupyterDistError: `cannot_undo`.
         """
         executions = [
-            execution_id for execution_id, ranks in call["executions"].items() if self._rank in RankSet.from_text(ranks)
+            execution_id
+            for execution_id, ranks in call["executions"].items()
+            if self._spec.rank in RankSet.from_text(ranks)
         ]
         keeper = self._need()
         is_undo = call["do"] == "undo"
@@ -68,5 +80,5 @@ class RankUndo:
         if self._keeper is None:
             from .keeper import UndoKeeper
 
-            self._keeper = UndoKeeper(self._shell, self._bystanders)
+            self._keeper = UndoKeeper(self.core.shell, self._bystanders)
         return self._keeper

@@ -3,27 +3,48 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes, formatSeconds } from '../../model/format/quantities';
-import { UndoModel } from '../../model/state/undo';
-import { getNotebookTarget, keepsUndo, resolveTarget, setKeepsUndo, Target } from '../../model/targets/target';
+
+import { getNotebookTarget, resolveTarget, Target } from '../../model/targets/target';
+import { addRunOption, hasRunOption, setRunOption } from '../../model/targets/runoptions';
 import { loaded } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
-import { CommandIDs, IDistExecutions, IDistGroups, IDistService, IDistUndo } from '../../tokens';
+import { IDistExecutions, IDistGroups, IDistHeaderNotes, IDistService } from '../../tokens';
+import { addStateItem, hasStarted } from '../../plugins/commands/groupmenu';
 import { notifyError } from '../../widgets/base/errornote';
-import { GroupChoice } from '../commands/groupchoice';
+import { GroupChoice } from '../../plugins/commands/groupchoice';
 import {
   addGroupCommands,
   addNotebookCommands,
   type CommandArgs,
   type IGroupCommand,
   type INotebookCommand
-} from '../commands/rows';
+} from '../../plugins/commands/rows';
+import { addReplaceChoice } from '../../widgets/starting/beginnings';
+import { takenBack } from './takenback';
+import { UndoModel } from './undomodel';
+import { UndoNote } from './undonote';
+import { IDistUndo } from './tokens';
+
+/** In the metadata of a notebook, and of the requests of its cells: ranks keep the state before each. */
+const KEEP = 'keep_undo';
+
+const CommandIDs = {
+  /** Undo a cell on ranks, after a dialog; args: `{group?, cell?: id of a notebook's cell}`, by default the last cell. */
+  undo: 'jupyter-dist:undo',
+  /** Give variables what an undone cell had left in them; args: `{group?, cell?}`, by default the next undone cell. */
+  redo: 'jupyter-dist:redo',
+  /** Undo the last run of the active cell of the current notebook. */
+  undoCell: 'jupyter-dist:undo-cell',
+  /** Whether ranks keep what is needed to undo the cells of the current notebook. */
+  keepUndo: 'jupyter-dist:keep-undo'
+} as const;
 
 /** Undoes cells on ranks; the code for the dialog is loaded when it is first used. */
-export const undoPlugin: JupyterFrontEndPlugin<IDistUndo> = {
+const undoPlugin: JupyterFrontEndPlugin<IDistUndo> = {
   id: 'jupyter-dist:undo',
   description: 'Undoes cells on ranks, and knows which can be undone.',
   autoStart: true,
-  requires: [IDistService, IDistGroups, IDistExecutions],
+  requires: [IDistService, IDistGroups, IDistExecutions, IDistHeaderNotes],
   optional: [INotebookTracker, ICommandPalette, ITranslator],
   provides: IDistUndo,
   activate: (
@@ -31,6 +52,7 @@ export const undoPlugin: JupyterFrontEndPlugin<IDistUndo> = {
     service: IDistService,
     groups: IDistGroups,
     executions: IDistExecutions,
+    notes: IDistHeaderNotes,
     tracker: INotebookTracker | null,
     palette: ICommandPalette | null,
     translator: ITranslator | null
@@ -51,6 +73,22 @@ export const undoPlugin: JupyterFrontEndPlugin<IDistUndo> = {
     const choice = new GroupChoice(groups, tracker, trans);
     addGroupCommands(app, palette, groups, choice, groupRows(model, undo, act('redo'), trans), trans, model.changed);
     addNotebookCommands(app, palette, tracker, notebookRows(model, groups, undo, trans), trans, model.changed);
+    addStateItem({ command: CommandIDs.undo, rank: 20, isEnabled: hasStarted });
+    addStateItem({ command: CommandIDs.redo, rank: 21, isEnabled: hasStarted });
+    addRunOption(KEEP);
+    addReplaceChoice(10, group => takenBack(service, group, trans));
+    notes.add({
+      id: undoPlugin.id,
+      rank: 80,
+      create: context =>
+        new UndoNote({
+          ...context,
+          trans,
+          undo: model,
+          undoCell: (group, cell) => void app.commands.execute(CommandIDs.undo, { group, cell }),
+          redoCell: (group, cell) => void app.commands.execute(CommandIDs.redo, { group, cell })
+        })
+    });
     followNotebooks(model, groups, tracker);
     return model;
   }
@@ -111,10 +149,10 @@ function notebookRows(model: IDistUndo, groups: IDistGroups, undo: Undo, trans: 
         'Ranks keep the state before each cell of this notebook, so that it can be undone; this takes memory and time'
       ),
       when: panel => targetOf(panel) !== null,
-      isToggled: ({ content }) => content.model !== null && keepsUndo(content.model),
+      isToggled: ({ content }) => content.model !== null && hasRunOption(content.model, KEEP),
       act: ({ content: { model: notebook } }) => {
         if (notebook) {
-          setKeepsUndo(notebook, !keepsUndo(notebook));
+          setRunOption(notebook, KEEP, !hasRunOption(notebook, KEEP));
         }
       }
     }
@@ -150,3 +188,5 @@ function followNotebooks(model: UndoModel, groups: IDistGroups, tracker: INotebo
   }, model);
   groups.changed.connect(follow, model);
 }
+
+export default undoPlugin;

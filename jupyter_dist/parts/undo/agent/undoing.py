@@ -13,6 +13,8 @@ import uuid
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jupyter_dist.agent.group.cells.dispatch import Dispatcher
+from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import Sentence, say, say_n
@@ -20,31 +22,23 @@ from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.specs import ExecutionSpec
 from jupyter_dist.system.limits import within
 
-from .execution import AgentExecution
-from .order import ExecutionQueue
+from .kept import NOTHING, RankKept
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import models
+    from jupyter_dist.parts.undo import models
 
-Submit = Callable[[AgentExecution], AgentExecution]
-
+NAME = "undo"  # of the part, and of its field of executions
 _HINT = say("Run cells with `keep_undo` (%dist_keep_undo on) to undo them afterwards.")
 
 
 class CellUndo:
     """Chooses the cells to undo or to do again, and notes which have been undone."""
 
-    def __init__(
-        self, queue: ExecutionQueue, submit: Submit, run_first: Submit, cancel: Callable[[AgentExecution], Any]
-    ) -> None:
-        """`submit` queues an execution; `run_first` starts it before all that are queued."""
-        self._queue = queue
-        self._submit = submit
-        self._run_first = run_first
-        self._cancel = cancel
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self._queue = dispatcher.queue
         self._undoing: dict[str, list[AgentExecution]] = {}  # the cells of each undo and redo, by its execution
         self._waited: dict[str, Callable[[], Any]] = {}  # called at the end of an undo or redo, before other cells
-        self._refusals: dict[str, str] = {}  # what a rank has answered, by the execution that checks
 
     def undoable(self, ranks: Mapping[int, RankProcess]) -> list[AgentExecution]:
         """Return the cells that can be undone, newest first: all of their ranks keep the state before them."""
@@ -108,7 +102,7 @@ class CellUndo:
 
         def proceed() -> None:
             nonlocal why, redo
-            why = None if undo.state == "ok" else undo.error or self.why_not(undo)
+            why = None if undo.state == "ok" else undo.error or JupyterDistError("cannot_undo", undo.refusal)
             if undo.state == "ok":
                 try:
                     then(undo)
@@ -118,7 +112,7 @@ class CellUndo:
                 redo = self._begin_again(ranks, undo)
 
         if not await self._is_ended(undo, seconds, proceed):
-            self._cancel(undo)
+            self._dispatcher.cancel(undo)
             self._waited[undo.id] = lambda: undo.state == "ok" and self._begin_again(ranks, undo)  # it was running
         if redo is not None:
             await self._is_ended(redo, seconds)
@@ -137,7 +131,7 @@ class CellUndo:
         living = RankSet(number for number in undo.spec.ranks if ranks[number].state != "dead")
         redo = ExecutionSpec(f"{undo.id}-back", living, silent=True, call=_call("redo", cells, only_check=False))
         self._undoing[redo.execution_id] = cells
-        return self._run_first(AgentExecution(redo, f"# redo {_names(cells)}".encode()))
+        return self._dispatcher.run_first(AgentExecution(redo, f"# redo {_names(cells)}".encode()))
 
     async def _is_ended(self, execution: AgentExecution, seconds: float, on_end: Callable[[], Any] = bool) -> bool:
         """Wait until an execution has ended, and call a function then; return False if it has not within the time."""
@@ -185,8 +179,8 @@ class CellUndo:
         )
         self._undoing[execution_id] = cells
         try:
-            self._submit(AgentExecution(check, note))
-            return self._submit(AgentExecution(undo, note))
+            self._dispatcher.submit(AgentExecution(check, note))
+            return self._dispatcher.submit(AgentExecution(undo, note))
         except BaseException:
             self._undoing.pop(execution_id, None)
             raise
@@ -244,25 +238,14 @@ class CellUndo:
                 raise JupyterDistError("cannot_undo", say("%1 is not undone.", _name(cell, at_start=True)))
         return sorted(cells, key=_began)
 
-    def replied(self, execution: AgentExecution, status: str, words: Any) -> None:
-        """Note why a rank cannot undo a cell."""
-        if status != "ok" and (execution.spec.call or {}).get("do") in ("undo", "redo"):
-            self._refusals.setdefault(execution.id, str(words or "A rank could not check it."))
-
-    def why_not(self, check: AgentExecution) -> JupyterDistError | None:
-        """Return the reason for what was not undone after a check; None if the execution was no such check."""
-        refusal = self._refusals.pop(check.id, None)
-        return None if refusal is None else JupyterDistError("cannot_undo", refusal)
-
-    def ended(self, execution: AgentExecution) -> list[AgentExecution]:
-        """Handle the end of an execution; return the cells that it has undone or done again."""
+    def ended(self, execution: AgentExecution) -> None:
+        """Handle the end of an execution, before another one begins: note which cells it has undone or done again."""
         cells = self._undoing.pop(execution.id, [])
-        cells = cells if execution.state == "ok" else []
-        for cell in cells:
-            cell.undone_at = time.time() if (execution.spec.call or {}).get("do") == "undo" else None
+        for cell in cells if execution.state == "ok" else ():
+            is_undo = (execution.spec.call or {}).get("do") == "undo"
+            self._dispatcher.count_no_more(cell, time.time() if is_undo else None)
         if (waited := self._waited.pop(execution.id, None)) is not None:
             waited()
-        return cells
 
 
 def _call(do: str, cells: Sequence[AgentExecution], *, only_check: bool) -> dict[str, Any]:
@@ -271,6 +254,7 @@ def _call(do: str, cells: Sequence[AgentExecution], *, only_check: bool) -> dict
         "executions": {cell.id: str(cell.spec.ranks) for cell in cells},
         "sentence": f"{'Undone' if do == 'undo' else 'Done again'}: {_names(cells)}.",
         "only_check": only_check,
+        "refused": "cannot_undo",  # the code of the error of what waits for it
     }
 
 
@@ -285,8 +269,12 @@ def _keep(
     is_undone: bool = False,
     among: Container[int] | None = None,
 ) -> bool:
-    known = (ranks.get(rank) for rank in execution.spec.ranks if among is None or rank in among)
-    return all(one and execution.id in (one.undone_cells if is_undone else one.kept_cells) for one in known)
+    known = (_kept(ranks.get(rank)) for rank in execution.spec.ranks if among is None or rank in among)
+    return all(execution.id in (one.undone if is_undone else one.executions) for one in known)
+
+
+def _kept(rank: RankProcess | None) -> RankKept:
+    return NOTHING if rank is None else rank.known.get(NAME, NOTHING)
 
 
 def _name(cell: AgentExecution, *, at_start: bool = False) -> Sentence:
@@ -302,6 +290,7 @@ def _names(cells: Sequence[AgentExecution]) -> str:
 
 
 def _model(execution: AgentExecution) -> models.UndoableCell:
+    cost: models.UndoCost | None = execution.added(NAME)
     return {
         "execution_id": execution.id,
         "execution_count": execution.execution_count,
@@ -309,5 +298,5 @@ def _model(execution: AgentExecution) -> models.UndoableCell:
         "cell_id": execution.spec.cell_id,
         "notebook": execution.spec.notebook,
         "line": execution.line,
-        "cost": execution.undo_cost or {"bytes": 0, "milliseconds": 0.0, "not_kept": []},
+        "cost": cost or {"bytes": 0, "milliseconds": 0.0, "not_kept": []},
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _random
 import logging
 import random
 import sys
@@ -13,7 +12,7 @@ from typing import Any
 import torch
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
-from jupyter_dist.rank.cells.variables.opening import is_kind_of
+from jupyter_dist.rank.cells.introspection.generators import generator_of
 from jupyter_dist.rank.guard.own import os, signal
 from jupyter_dist.rank.state.process import settings
 
@@ -202,21 +201,5 @@ class GeneratorState(Memento):
 
 def generator_state(value: Any) -> GeneratorState | None:
     """Return the state of a random generator; None if the value is none, or has no state."""
-    if is_kind_of(value, torch.Generator):
-        return GeneratorState(value, value.get_state, value.set_state)
-    if is_kind_of(value, _random.Random):
-        return GeneratorState(value, partial(_get_state, value), partial(_set_state, value))
-    numpy = sys.modules.get("numpy.random")
-    if numpy is None:
-        return None
-    if is_kind_of(value, numpy.RandomState):
-        return GeneratorState(value, partial(value.get_state, legacy=False), value.set_state)
-    if is_kind_of(value, numpy.Generator):
-        value = value.bit_generator
-    if is_kind_of(value, numpy.BitGenerator):
-        return GeneratorState(value, lambda: value.state, lambda state: setattr(value, "state", state))
-    return None
-
-
-# Of Python's generator without its subclasses, which keep the rest in attributes.
-_get_state, _set_state = _random.Random.getstate, _random.Random.setstate
+    found = generator_of(value)
+    return None if found is None else GeneratorState(*found)

@@ -1,0 +1,3 @@
+"""Methods of the Python client for undo."""
+
+__all__: list[str] = []
