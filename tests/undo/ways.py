@@ -619,4 +619,25 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "[e.step() for e in envs]",
         "[(e.s.tolist(), e.t, e.rng.bit_generator.state['state']) for e in envs]",
     ),
+    # Classes that a library makes while it runs, and changes.
+    "parametrization that is removed": (
+        "import torch\nfrom torch.nn.utils import parametrize as P\nclass Half(torch.nn.Module):\n    def forward(s, w): return w / 2\nnet = torch.nn.Linear(2, 3); P.register_parametrization(net, 'weight', Half())",
+        "P.remove_parametrizations(net, 'weight', leave_parametrized=True)",
+        "(type(net).__name__, P.is_parametrized(net), net.weight.tolist(), [n for n, _ in net.named_parameters()])",
+    ),
+    "one more parametrization": (
+        "import torch\nfrom torch.nn.utils import parametrizations as N\nnet = torch.nn.Linear(2, 3); N.weight_norm(net)",
+        "N.orthogonal(net, 'bias') if net.bias.dim() > 1 else N.spectral_norm(net)",
+        "(type(net).__name__, sorted(n for n, _ in net.named_parameters()), net(torch.ones(2)).shape)",
+    ),
+    "class of a mock": (
+        "from unittest.mock import MagicMock\nm = MagicMock()",
+        "type(m).made = 1; m.x = 2",
+        "(hasattr(type(m), 'made'), 'x' in vars(m))",
+    ),
+    "class of make_dataclass": (
+        "import dataclasses\nPoint = dataclasses.make_dataclass('Point', ['x'])\np = Point(1)",
+        "Point.__repr__ = lambda s: 'p'; p.x = 3",
+        "(repr(p), p.x)",
+    ),
 }

@@ -75,6 +75,7 @@ from .states.process import generator_state
 from .states.tensors import TensorAttributes, TensorCopy, TensorLayout
 
 _get_dict = type.__dict__["__dict__"].__get__
+_get_qualname = type.__dict__["__qualname__"].__get__
 _get_module = type.__dict__["__module__"].__get__
 _get_flags = type.__dict__["__flags__"].__get__
 _get_base = type.__dict__["__base__"].__get__
@@ -314,14 +315,14 @@ class ObjectWalk:
         self._kind(type(value))
 
     def _kind(self, kind: type) -> None:
-        """Keep the classes of an instance that users wrote."""
+        """Keep the classes of an instance that users wrote, or that a library has made for it."""
         self.add([type(kind)])
         for base in mro_of_class(kind):
             if id(base) in self._seen:
                 continue
             self._seen.add(id(base))
             module = module_of(base)
-            if module != "__main__" and not is_users(module):
+            if module != "__main__" and not is_users(module) and not _is_made(base, module):
                 self._library(module)
                 if base is kind:
                     self._libraries.append(base)
@@ -629,6 +630,24 @@ def is_python(kind: type) -> bool:
     slots = sum(type(one) is MemberDescriptorType for one in own.values()) if "__slots__" in own else 0
     places = slots + ("__dict__" in own) + ("__weakref__" in own)
     return bool(_get_size(kind) <= _get_size(base) + _POINTER * places)
+
+
+def _is_made(kind: type, module: str | None) -> bool:
+    """Whether a library has made a class while it ran, and may change it: its module does not have it under its name.
+
+    parametrize() gives each module a class of its own, fully_shard() each class of modules.
+    """
+    name = _get_qualname(kind)
+    found = sys.modules.get(module) if type(module) is str else None
+    if found is None or not is_python(kind):
+        return False
+    attributes: Any = attributes_of(found) or {}
+    for part in name.split("."):
+        one = attributes.get(part)
+        if one is kind:
+            return False
+        attributes = _get_dict(one) if is_kind_of(one, type) else {}
+    return True
 
 
 def is_iterator(kind: type) -> bool:
