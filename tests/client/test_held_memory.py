@@ -136,7 +136,7 @@ everything = globals()
 
 
 def test_no_code_of_users_runs_and_the_namespace_is_nobodys(fresh):
-    fresh.run(HOSTILE).raise_for_error()
+    fresh.run(f"import pandas, sys\n{HOSTILE}").raise_for_error()  # pandas: its frames are known by their types
     fresh.run("mine = torch.zeros(1024, 256)").raise_for_error()
     failed = fresh.run("def f():\n    held = torch.zeros(1024, 256)\n    raise TrappedError\nf()")
     assert failed.state == "error"

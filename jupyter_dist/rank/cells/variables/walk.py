@@ -335,7 +335,7 @@ def _of_pandas(value: Any) -> str | None:
     if pandas is None:
         return None
     kinds = (pandas.DataFrame, pandas.Series, pandas.Index, pandas.RangeIndex)
-    if type(value) not in kinds or value.size > MAX_CELLS:
+    if not any(type(value) is kind for kind in kinds) or value.size > MAX_CELLS:
         return None
     frame = value.to_frame() if type(value) is not pandas.DataFrame else value
     columns = [f"{name!r}: {dtype}" for name, dtype in zip(frame.columns, frame.dtypes, strict=True)]
