@@ -18,7 +18,8 @@ def leave_in_order() -> None:
     """Run exit handlers, which clear the names of cells, too; finish and flush the files that are still open."""
     atexit._run_exitfuncs()
     gc.collect()  # archives and temporary folders in cycles finish themselves
-    open_ones = [found for found in gc.get_objects() if type(found) in _FILES]
+    kinds = {id(kind) for kind in _FILES}  # by identity: a metaclass of the user's may compare
+    open_ones = [found for found in gc.get_objects() if id(type(found)) in kinds]
     for kind in _FILES:
         for file in open_ones:
             if type(file) is kind:

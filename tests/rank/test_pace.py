@@ -255,3 +255,31 @@ def test_a_sum_that_keeps_the_graph_of_each_step_is_named(line: str, is_named: b
     exec(compile(loop, "<sums>", "exec"), namespace)
     found = Growth().look(namespace, "<sums>")
     assert [(name, kind, place[3]) for name, kind, _, place in found] == [("total", "tensor", line)] * is_named
+
+
+def test_no_metaclass_of_users_is_asked_whether_its_classes_are_alike() -> None:
+    """`type(value) in (list, tuple)` would: it compares by the metaclass, and looks up by its hash."""
+    from jupyter_dist.parts.checks.observing.calls import loaders
+    from jupyter_dist.parts.slow.rank import updates
+    from jupyter_dist.parts.slow.rank.growth import Growth
+    from jupyter_dist.parts.undo.rank import fingerprint
+
+    class Trap(type):
+        def __eq__(cls, other: object) -> bool:
+            raise SystemExit("eq")
+
+        def __hash__(cls) -> int:
+            raise SystemExit("hash")
+
+    class Trapped(metaclass=Trap):
+        pass
+
+    one, growth = Trapped(), Growth()
+    for count in (1, 2):
+        growth.look({"one": one, "many": [one] * count}, "<cell>")
+    assert set(growth._lengths) == {"many"}
+    assert updates._held_by(one) == []
+    assert loaders._texts_in([one, 1], (int,)) == ["1"]
+    assert loaders._generators([one]) == []
+    assert fingerprint._items([one]) is not None
+    assert fingerprint._plain([one], 1, set()) == ((),)

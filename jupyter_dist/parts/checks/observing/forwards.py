@@ -16,6 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from jupyter_dist.parts.checks.reports import Batch
+from jupyter_dist.rank.cells.variables.opening import is_one_of
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import time
 
@@ -124,7 +125,7 @@ class Forwards:
             self.batch = self._batch(sampling.tensors_in((*args, *kwargs.values())))
 
     def _outer_returned(self, module: Module, args: Any, output: Any) -> None:
-        self._outputs = _references(output if type(output) in (tuple, list) else (output,))
+        self._outputs = _references(output if is_one_of(output, (tuple, list)) else (output,))
 
     def _batch(self, tensors: list[torch.Tensor]) -> Batch | None:
         with torch.no_grad():

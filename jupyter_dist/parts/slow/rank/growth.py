@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from jupyter_dist.rank.cells.variables.opening import is_one_of
 from jupyter_dist.rank.guard.own import linecache
 
 MAX_NAMES = 2000
@@ -37,7 +38,7 @@ class Growth:
         found: dict[str, tuple[int, int]] = {}
         kinds: dict[str, str] = {}
         for name, value in list(namespace.items())[:MAX_NAMES]:
-            if type(name) is str and not name.startswith("_") and type(value) in _KINDS and value is not namespace:
+            if type(name) is str and not name.startswith("_") and is_one_of(value, _KINDS) and value is not namespace:
                 found[name] = id(value), len(value)
                 kinds[name] = type(value).__name__
         for name, (identity, length) in found.items():
@@ -94,9 +95,9 @@ def _has_numbers(value: Any) -> bool:
     """Whether a variable has a number as its newest element, which takes next to no memory."""
     with contextlib.suppress(IndexError, RuntimeError, StopIteration):  # the cell changes it meanwhile
         if type(value) is dict:
-            return type(next(reversed(value.values()))) in _NUMBERS
-        if type(value) in (list, deque):
-            return type(value[-1]) in _NUMBERS
+            return is_one_of(next(reversed(value.values())), _NUMBERS)
+        if is_one_of(value, (list, deque)):
+            return is_one_of(value[-1], _NUMBERS)
         if type(value) is set:
-            return type(next(iter(value))) in _NUMBERS
+            return is_one_of(next(iter(value)), _NUMBERS)
     return False

@@ -12,7 +12,7 @@ import torch
 from torch.nn import Module
 from torch.nn.parallel import DistributedDataParallel
 
-from jupyter_dist.rank.cells.variables.opening import attributes_of
+from jupyter_dist.rank.cells.variables.opening import attributes_of, is_one_of
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.collectives.diagnosis import counters
 
@@ -129,7 +129,7 @@ def _models(values: list[Any]) -> Iterator[Module]:
 
 def _held_by(value: Any) -> list[Any]:
     """Return the attributes of an object, or the elements of a list. No code of the user runs."""
-    if type(value) in (list, tuple):
+    if is_one_of(value, (list, tuple)):
         return list(value[:MAX_ELEMENTS])
     if type(value) is dict:
         return list(value.values())[:MAX_ELEMENTS]

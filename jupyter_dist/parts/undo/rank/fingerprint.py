@@ -38,6 +38,8 @@ from .walk import LOOK_EVERY, is_iterator, is_python, is_users_space, kept_apart
 
 # A hash of what an object holds, and the objects in it.
 Look = tuple[int, Iterable[Any]]  # 0: its changes are not looked for
+_SEQUENCES = ids((list, tuple))
+_OF_ITEMS = ids((list, tuple, set, frozenset))
 _ATOMS = ids((int, float, bool, complex, str, bytes, type(None), range, torch.dtype, torch.device, torch.Size))
 _INPUTS = ("In", "_ih", "_dh")
 _SAMPLES, _SAMPLE_BYTES = 16, 64
@@ -207,7 +209,7 @@ def _dict(value: Any) -> Look:
 
 def _items(value: Any) -> Look:
     items = gc.get_referents(value)
-    if type(value) not in (list, tuple, set, frozenset):
+    if id(type(value)) not in _OF_ITEMS:
         items = [*items, *_own(value)]
     elif items and all(map(is_weak, items)):  # a list of who is alive, which libraries tidy up at any time
         return _NOTHING
@@ -296,7 +298,7 @@ def _plain(value: Any, depth: int, inner: set[int]) -> Any:
     """Return plain values in what an object would be pickled with, without the objects that it holds."""
     if id(type(value)) in _ATOMS:
         return value
-    if depth and id(value) not in inner and type(value) in (tuple, list):
+    if depth and id(value) not in inner and id(type(value)) in _SEQUENCES:
         return tuple(_plain(one, depth - 1, inner) for one in value)
     if depth and id(value) not in inner and type(value) is dict:
         return tuple((_plain(name, 0, inner), _plain(one, depth - 1, inner)) for name, one in value.items())

@@ -23,7 +23,7 @@ from jupyter_dist.parts.checks.observing import sampling
 from jupyter_dist.parts.checks.observing.facts import Facts
 from jupyter_dist.parts.checks.reports import Distributed, Pass
 from jupyter_dist.rank.cells.introspection.generators import generator_of
-from jupyter_dist.rank.cells.variables.opening import attributes_of
+from jupyter_dist.rank.cells.variables.opening import attributes_of, is_one_of
 from jupyter_dist.rank.collectives.diagnosis.records import collectives_since
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.own import time
@@ -164,9 +164,9 @@ def _order_of(dataset: Any, length: int | None) -> str | None:
 
 def _texts_in(value: Any, kinds: tuple[type, ...], depth: int = MAX_DEPTH) -> list[str]:
     """Return the values of these types in an item of a list, as texts. No code of the user runs."""
-    if type(value) in kinds:
+    if is_one_of(value, kinds):
         return [str(value)]
-    held = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
+    held = value.values() if type(value) is dict else value if is_one_of(value, (list, tuple)) else ()
     return [text for one in list(held)[:MAX_HELD] for text in _texts_in(one, kinds, depth - 1)] if depth else []
 
 
@@ -228,5 +228,5 @@ def _generators(value: Any, depth: int = MAX_DEPTH) -> list[str]:
     if (generator := generator_of(value)) is not None:
         state = generator.read()
         return [str(state.tolist() if isinstance(state, torch.Tensor) else state)]
-    held = value if type(value) in (list, tuple) else (attributes_of(value) or {}).values()
+    held = value if is_one_of(value, (list, tuple)) else (attributes_of(value) or {}).values()
     return [state for one in list(held)[:MAX_HELD] for state in _generators(one, depth - 1)] if depth else []
