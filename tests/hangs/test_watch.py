@@ -17,7 +17,9 @@ NUM_RANKS = 64
 
 
 def core_of(group):
-    return AgentCore(group, Proving(), Looks(group), lambda rank: group.ranks[rank], lambda _: None, lambda: None)
+    return AgentCore(
+        group, Proving(), Looks(group), lambda rank: group.ranks[rank], lambda _: None, lambda: None, lambda _: None
+    )
 
 
 def cell(state, began=0.0):

@@ -121,7 +121,7 @@ class RankProcess:
         self.failure: str | None = None  # its own error message, if its start failed
         self.collective_seq: int | None = 0  # number of collectives begun, as of its last reply
         self.cell_memory: CellMemory | None = None  # what its last cell changed, if that is much
-        self.known: dict[str, Any] = {}  # what parts know of it, by part, while it has its place
+        self.known: dict[str, Any] = {}  # values of parts, by part, while it has its place
         self.left: LeftParts | None = None  # what its successor can have of its parts of DTensors
         self.cell_error: str | None = None  # the error that ended its last cell, such as "ValueError: no data"
         self.python_version = ""  # as it reported when it was ready

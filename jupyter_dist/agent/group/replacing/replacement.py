@@ -23,7 +23,7 @@ from .variables import VariableSource
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
 
-TakeBack = Callable[[], Awaitable[str]]  # returns a sentence on what has become of it
+TakeBack = Callable[[], Awaitable[str]]  # returns a sentence on the outcome
 BeginReplacing = Callable[[VariableSource, TakeBack | None], None]
 # Brings the other ranks to a state that new ones can have, too, and begins before any cell can.
 WayToReplace = Callable[[ReplaceSpec, BeginReplacing], Awaitable[None]]

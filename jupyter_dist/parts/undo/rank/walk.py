@@ -635,7 +635,7 @@ def is_python(kind: type) -> bool:
 def _is_made(kind: type, module: str | None) -> bool:
     """Whether a library has made a class while it ran, and may change it: its module does not have it under its name.
 
-    parametrize() gives each module a class of its own, fully_shard() each class of modules.
+    parametrize() makes a class for each module, fully_shard() one for each class of modules.
     """
     name = _get_qualname(kind)
     found = sys.modules.get(module) if type(module) is str else None
