@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
-from without import PAGE, PARTS, ROOT, SMOKE, TESTS, parts
+from without import PAGE, PARTS, ROOT, SMOKE, parts, tests_of
 
 
 def main() -> None:
     """Print the paths, each a file or folder of tests."""
-    print(*SMOKE, *(path for name in sorted(changed_parts()) for path in tests_of(name)))
-
-
-def tests_of(name: str) -> list[str]:
-    paths = TESTS.get(name, (f"tests/{name}",))
-    return [path for path in paths if any(Path(ROOT, path).glob("test_*.py")) or Path(ROOT, path).is_file()]
+    found = (path for name in sorted(changed_parts()) for path in tests_of(name))
+    print(*SMOKE, *(path for path in found if (ROOT / path).is_file() or any((ROOT / path).glob("test_*.py"))))
 
 
 def changed_parts() -> set[str]:

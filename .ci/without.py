@@ -55,11 +55,16 @@ def main(arguments: list[str]) -> int:
                 subprocess.run(["npx", *command], cwd=copy, check=True)
         if name not in with_package:
             return 0
-        others = [of for other in sorted(with_package) if other != name for of in TESTS.get(other, (f"tests/{other}",))]
+        others = [of for other in sorted(with_package) if other != name for of in tests_of(other)]
         others = [path for path in others if (copy / path).exists()]
         print(f"Without the part '{name}': {' '.join([*SMOKE, *others])}", flush=True)
         tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SMOKE, *others]
         return subprocess.run(tests, cwd=copy, env=env, check=False).returncode
+
+
+def tests_of(name: str) -> tuple[str, ...]:
+    """Return the files or folders with the tests of a part; a folder may not be there."""
+    return TESTS.get(name, (f"tests/{name}",))
 
 
 def copy_repository(copy: Path) -> None:

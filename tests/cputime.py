@@ -8,17 +8,14 @@ import os
 import resource
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from house.parts import CPU_SECONDS, cpu_seconds
 
 from jupyter_dist.system.processes import descendants
 
 SHOWN = 12
-KEPT = (
-    Path(__file__).parents[1] / ".venv" / "cputime.json"
-)  # of the last run of each file; `python -m tests.house` reads it
 _TICK = os.sysconf("SC_CLK_TCK")
 _SPENT = pytest.StashKey["Counter[str]"]()
 
@@ -65,14 +62,5 @@ class CpuTimes:
         for file, seconds in self._spent.most_common(SHOWN):
             terminalreporter.line(f"{seconds:7.1f} s  {file}")
         options = terminalreporter.config.option
-        if KEPT.parent.is_dir() and not (options.keyword or any("::" in path for path in options.file_or_dir)):
-            KEPT.write_text(json.dumps({**kept(), **self._spent}))
-
-
-def kept() -> dict[str, float]:
-    """Return the seconds of each file in its last whole run here; empty if there was none."""
-    try:
-        found: dict[str, float] = json.loads(KEPT.read_text())
-    except (OSError, ValueError):
-        return {}
-    return found
+        if CPU_SECONDS.parent.is_dir() and not (options.keyword or any("::" in path for path in options.file_or_dir)):
+            CPU_SECONDS.write_text(json.dumps({**cpu_seconds(), **self._spent}))

@@ -21,7 +21,7 @@ def main(words):
     for name in parts.names():
         seconds = parts.cpu_seconds_of(name)
         took = "not run here" if seconds is None else f"{seconds:.0f} s of CPU in their last run here"
-        outside = len(parts.named_outside(name))
+        outside = found[f"outside_{name}"].value
         print(f"part {name}: {parts.lines_of(name)} lines, named by {outside} files outside; its tests: {took}")
     for line in long_files():
         print(f"hint: {line}, over {MANY_LINES}: is it one idea?")

@@ -8,6 +8,7 @@ from functools import cache
 from .sources import EXTENSION, PACKAGE, ROOT, place, python_files, typescript_files
 
 FOLDERS = (PACKAGE / "parts", EXTENSION / "parts")
+CPU_SECONDS = ROOT / ".venv" / "cputime.json"
 MOST_OUTSIDE = 3  # files that name a new part
 # `make generate` writes them from the rows of all parts.
 GENERATED = {"infos.py", "plain.py", "wrapped.py"}
@@ -41,13 +42,17 @@ def lines_of(name):
     return sum(path.read_text().count("\n") for path in files_of(name))
 
 
-def cpu_seconds_of(name):
-    """Return what the tests of a part took in their last whole run here (tests/cputime.py); None if there was none."""
+def cpu_seconds():
+    """Return the CPU seconds of each file of tests in its last whole run here (tests/cputime.py)."""
     try:
-        kept = json.loads((ROOT / ".venv" / "cputime.json").read_text())
+        return json.loads(CPU_SECONDS.read_text())
     except (OSError, ValueError):
-        return None
-    own = [seconds for file, seconds in kept.items() if file.startswith(f"tests/{name}/")]
+        return {}
+
+
+def cpu_seconds_of(name):
+    """Return what the tests of a part took in their last whole run here; None if there was none."""
+    own = [seconds for file, seconds in cpu_seconds().items() if file.startswith(f"tests/{name}/")]
     return sum(own) if own else None
 
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 from typing import Any
 
-from jupyter_dist.protocol.ranks import parse_ranks
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.part import ServerPart
 
@@ -19,7 +18,7 @@ class DebuggingOperations(ServerPart):
     async def debug(self, group: ManagedGroup, message: dict[str, Any], ranks: str = "all") -> DebugReplies:
         """Send a debug_request of Jupyter's to the debuggers of ranks."""
         mirror, payload = group.mirror, json.dumps(message).encode()
-        chosen = list(parse_ranks(ranks, mirror.world_size, mirror.status.node_ranks))
+        chosen = list(mirror.status.rank_set(ranks))
         answers = await asyncio.gather(*(mirror.ask("debug", payload, rank=rank) for rank in chosen))
         return {
             "replies": [

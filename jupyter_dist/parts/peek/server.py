@@ -8,7 +8,7 @@ from typing import Any
 from jupyter_dist.parts.peek import models
 from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.models.sentences import say, with_words, words_of
-from jupyter_dist.protocol.ranks import RankSet, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.part import ServerPart
 
@@ -21,7 +21,7 @@ class PeekOperations(ServerPart):
     async def peek_values(self, group: ManagedGroup, names: str = "", ranks: str = "all") -> models.Peeked:
         """Return the values of names on ranks."""
         mirror = group.mirror
-        chosen = list(parse_ranks(ranks, mirror.world_size, mirror.status.node_ranks))
+        chosen = list(mirror.status.rank_set(ranks))
         asked = [_checked(name.strip()) for name in names.split(",") if name.strip()]
         answer, _ = await mirror.ask("peek", names=asked, ranks=chosen)
         return _fold(answer["found"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import differences, machine, models
 from jupyter_dist.protocol.models.sentences import say
-from jupyter_dist.protocol.ranks import RankSet, parse_ranks, with_nodes
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
@@ -280,10 +280,10 @@ class GroupOperations:
             message = say("The cell is %1 bytes; the limit is %2.", len(payload), MAX_CODE_BYTES)
             raise JupyterDistError("too_large", message, say("Put the data into a file."))
         mirror.status.check_takes_cells()
-        chosen = self._rank_set(ranks)
+        chosen = self._mirror.status.rank_set(ranks)
         # Beside the spec, of which an agent of 0.3 knows each field: it counts by itself then.
         beside = {"execution_count": fields.pop("execution_count", None)}
-        fields.update(ranks=chosen, expression=self._named(ranks), owner=owner)
+        fields.update(ranks=chosen, expression=self._mirror.status.named(ranks), owner=owner)
         spec = ExecutionSpec(execution_id=execution_id_of(key), **fields)
         try:
             await mirror.ask("execute", payload, take=mirror.on_submitted, execution=spec.to_dict(), **beside)
@@ -358,15 +358,8 @@ class GroupOperations:
         answer, _ = await self._mirror.ask("variables", json.dumps(asked).encode(), rank=rank)
         return dict(answer["reply"])
 
-    def _rank_set(self, ranks: str) -> RankSet:
-        return parse_ranks(self._named(ranks), self._mirror.world_size, self._mirror.status.node_ranks)
-
-    def _named(self, ranks: str) -> str:
-        """Return a rank expression with nodes in the place of hosts' names."""
-        return with_nodes(ranks, [node.get("host") for node in self._mirror.status.fields.get("nodes") or ()])
-
     def _chosen(self, ranks: str) -> list[int]:
-        return list(self._rank_set(ranks))
+        return list(self._mirror.status.rank_set(ranks))
 
 
 def execution_id_of(key: str | None) -> str:

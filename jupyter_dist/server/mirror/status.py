@@ -11,7 +11,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.operations import GROUP_FIELDS
-from jupyter_dist.protocol.ranks import MAX_RANKS, RankSet
+from jupyter_dist.protocol.ranks import MAX_RANKS, RankSet, parse_ranks, with_nodes
 from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES, HOW_TO_BE_READY
 from jupyter_dist.protocol.wire.specs import LOCAL, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, closed
 from jupyter_dist.system.limits import within
@@ -82,6 +82,14 @@ class GroupStatus:
     def node_ranks(self) -> list[RankSet]:
         """Return the ranks of each machine; none for a group on one machine."""
         return [RankSet.from_text(node["ranks"]) for node in self._nodes]
+
+    def named(self, ranks: str) -> str:
+        """Return a rank expression with nodes in the place of hosts' names."""
+        return with_nodes(ranks, [node.get("host") for node in self._nodes])
+
+    def rank_set(self, ranks: str) -> RankSet:
+        """Return the ranks of an expression. Raises JupyterDistError: `bad_ranks`."""
+        return parse_ranks(self.named(ranks), self.world_size, self.node_ranks)
 
     @property
     def is_gone(self) -> bool:
