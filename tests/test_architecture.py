@@ -206,7 +206,7 @@ def test_private_names_of_torch_and_ipython_are_in_their_two_files_alone():
 KNOW_A_VENDOR = {
     ROOT / "jupyter_dist" / "protocol" / "accelerators.py",
     *(ROOT / "jupyter_dist" / "server" / "devices" / f"{name}.py" for name in ("amdsmi", "nvml", "xpusmi")),
-    ROOT / "jupyter_dist" / "agent" / "group" / "parking" / "checkpoint.py",
+    ROOT / "jupyter_dist" / "parts" / "parking" / "agent" / "checkpoint.py",
     ROOT / "jupyter_dist" / "parts" / "hangs" / "agent" / "rasreport.py",
     RANK / "collectives" / "torch_compat.py",
     RANK / "collectives" / "torch_recorders.py",

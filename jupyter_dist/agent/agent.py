@@ -9,15 +9,13 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.proving import Proving
 from jupyter_dist.agent.group.group import AgentGroup
-from jupyter_dist.agent.group.parking.parking import Parking
-from jupyter_dist.agent.group.replacing.replacement import WayToReplace
 from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.ending import give_up, sweep
@@ -46,8 +44,9 @@ from jupyter_dist.system.processes import end_orphans, reap
 from jupyter_dist.transport.tasks import call_within, start_task
 
 from .contact.groupjson import write_group_json
+from .contact.keyed import KeyedRequests
 from .contact.owners import Owners
-from .contact.server_link import AT_ANY_TIME, After, RequestHandler, ServerLink
+from .contact.server_link import AT_ANY_TIME, After, Answer, RequestHandler, ServerLink, answer
 from .part import AgentCore, AgentParts, find_parts
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class Agent:
         self._freeing: Freeing | None = None
         self.proving = Proving()
         self._starts: GroupStarts | None = None
-        self._parking: Parking | None = None
+        self.keyed = KeyedRequests(self.group_answer)
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
         self._parts: AgentParts | None = None
@@ -162,12 +161,18 @@ class Agent:
         self._sampler = Sampler(self.group, self._sampled, lambda: looks.last)
         self._pulse = Pulse(self.group)
         self._pulse.start()
-        self._parking = Parking(self.group, self._directory)
         core = AgentCore(
-            self.group, self.proving, looks, self.begun_rank, self._part_changed, self._group_changed, self.interrupt
+            self.group,
+            self.proving,
+            looks,
+            self.begun_rank,
+            self._part_changed,
+            self._group_changed,
+            self.group_answer,
+            self.interrupt,
         )
         self._parts = AgentParts(core, self._handlers)
-        self._handlers.update(self._parts.requests)
+        self._handlers.update({name: self.keyed.once(request) for name, request in self._parts.requests.items()})
         self._starts = GroupStarts(self.group, self._starter, self._first_start_failed)
         self._starts.start()
 
@@ -189,27 +194,22 @@ class Agent:
             self._parts.ends(at)
         self._group_changed()
 
-    @property
-    def ways_to_replace(self) -> Mapping[str, WayToReplace]:
-        """The ways to replace ranks that parts add, by name."""
-        return {} if self._parts is None else self._parts.ways_to_replace
-
     def need_starts(self) -> GroupStarts:
         """Return the GroupStarts of the group. Raises JupyterDistError while this agent is only warm."""
         self.need_group()
         assert self._starts is not None
         return self._starts
 
-    def need_parking(self) -> Parking:
-        """Return the Parking of the group. Raises JupyterDistError while this agent is only warm."""
+    def need_parts(self) -> AgentParts:
+        """Return the parts of the group. Raises JupyterDistError while this agent is only warm."""
         self.need_group()
-        assert self._parking is not None
-        return self._parking
+        assert self._parts is not None
+        return self._parts
 
     def begun_rank(self, number: int, *, may_be_away: bool = False) -> RankProcess:
-        """Return a rank that can answer; `may_be_away`: it answers without its values while they are parked."""
+        """Return a rank that can answer; `may_be_away`: it answers without its values while they are away."""
         if not may_be_away:
-            self.need_parking().check_awake()
+            self.need_group().check_awake()
         rank = self.need_group().ranks[number]
         if rank.state in STARTING_RANK_STATES:
             raise JupyterDistError("group_not_ready", say("Rank %1 is still starting.", rank.rank), say("Try again."))
@@ -228,8 +228,6 @@ class Agent:
         """End all ranks and the processes they started; return a sentence about each that had to be killed."""
         if self._starts is not None:
             self._starts.cancel()
-        if self._parking is not None:
-            self._parking.cancel()
         self.watch(0)
         if self._parts is not None:
             self._parts.stop()
@@ -264,6 +262,10 @@ class Agent:
         parts = {} if self._parts is None else self._parts.status()
         fields = {} if self._parts is None else self._parts.group_fields()
         return {**self.group.status(), **fields, "parts": parts, **common}
+
+    def group_answer(self) -> Answer:
+        """Return the answer of a request that changes the group."""
+        return answer(group=self.status())
 
     @property
     def _current_starter(self) -> RankStarter:
@@ -379,7 +381,6 @@ class Agent:
             if self.group is not None:
                 self.group.out_of_memory.look()
                 await self._keep_folder(self.group)
-                self.need_parking().look()
                 if self._parts is not None:
                     self._parts.tick()
             if self.owners.have_changed():
@@ -404,7 +405,7 @@ class Agent:
             group.add_note("Another program removed the group's folder. It was made again; the log begins here.")
 
     def _reap(self) -> None:
-        known = self._current_starter.children() | (self._parking.driver.children if self._parking else set())
+        known = self._current_starter.children() | (self._parts.children() if self._parts else set())
         reap(known)
         # Orphans go to the shim of their rank; an orphan that arrives here has lost both the shim and the zygote.
         end_orphans(known)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from jupyter_dist.agent.contact.server_link import RequestHandler
+from jupyter_dist.agent.contact.server_link import Answer, RequestHandler
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.proving import Proving
 from jupyter_dist.agent.group.group import AgentGroup
@@ -28,9 +28,10 @@ class AgentCore:
     group: AgentGroup
     proving: Proving  # keeps what was shown, and counts what was refuted
     looks: Looks  # at what all ranks do
-    begun_rank: Callable[[int], RankProcess]  # a rank that can answer; raises where it starts, or its values are parked
+    begun_rank: Callable[[int], RankProcess]  # a rank that can answer; raises where it starts, or its values are away
     execution_changed: Callable[[AgentExecution], None]  # sends the model of an execution, to which a part has added
     status_changed: Callable[[], None]  # sends the status of the group soon, to which a part has added
+    group_answer: Callable[[], Answer]  # of a request that changes the group
     interrupt: Callable[[list[RankProcess]], object]  # the cells of these ranks
 
 
@@ -55,6 +56,12 @@ class AgentPart:
 
     def ranks_changed(self) -> None:
         """Handle new states of ranks. Called very often, so it must be short."""
+
+    def used(self, *, by_cell: bool) -> None:
+        """Handle a use of the group: a cell was queued, or its user has typed, or has moved a widget."""
+
+    def restarts(self) -> None:
+        """Handle a restart of the group: its ranks end."""
 
     def received(self, rank: RankProcess, content: dict[str, Any]) -> None:
         """Handle a message of the RankPart of the same name, or the message that came with the end of a cell there."""
@@ -81,12 +88,19 @@ class AgentPart:
         return False
 
     def requests(self) -> Mapping[str, RequestHandler]:
-        """Return the requests of the server that this part answers, by names that no other part has."""
+        """Return the requests of the server that this part answers, by names that no other part has.
+
+        One with a `key` is carried out once; a retry is answered by `core.group_answer`.
+        """
         return {}
 
     def ways_to_replace(self) -> Mapping[str, WayToReplace]:
         """Return more ways to replace ranks, by the `state` that a request names."""
         return {}
+
+    def children(self) -> set[int]:
+        """Return the processes that this part has started and reaps itself."""
+        return set()
 
     def stop(self) -> None:
         """Stop timers and tasks. Idempotent."""
@@ -108,6 +122,7 @@ class AgentParts:
         self._group.on_part = self._received
         self._group.on_nodes_end = self._nodes_end
         self._group.dispatcher.asked_by_parts = self._asked
+        self._group.dispatcher.on_submit = partial(self.used, by_cell=True)
 
     def _begin(self, core: AgentCore, taken: frozenset[str], _name: str, kind: type[AgentPart]) -> AgentPart:
         part = kind(core)
@@ -125,6 +140,18 @@ class AgentParts:
     def ranks_changed(self) -> None:
         """Handle new states of ranks."""
         self._parts.each(lambda part: part.ranks_changed())
+
+    def used(self, *, by_cell: bool = False) -> None:
+        """Handle a use of the group."""
+        self._parts.each(lambda part: part.used(by_cell=by_cell))
+
+    def restarts(self) -> None:
+        """Handle a restart of the group."""
+        self._parts.each(lambda part: part.restarts())
+
+    def children(self) -> set[int]:
+        """Return the processes that parts reap themselves."""
+        return {pid for pids in self._parts.each(lambda part: part.children()).values() for pid in pids}
 
     def tick(self) -> None:
         """Give each part the time."""

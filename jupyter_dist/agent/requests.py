@@ -33,7 +33,6 @@ COMPLETE_SECONDS = 0.5
 VARIABLES_SECONDS = 5.0
 PREVIEW_SECONDS = 20.0
 PAGE_BYTES = 4 << 20
-MAX_KEYS = 1000
 
 
 def handlers_of(agent: Agent) -> dict[str, RequestHandler]:
@@ -46,10 +45,10 @@ class Requests:
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
-        self._done: dict[tuple[str, str], None] = {}  # (request, key) of requests with an idempotency key, newest last
 
     def handlers(self) -> dict[str, RequestHandler]:
         """Return the methods by request name."""
+        once = self._agent.keyed.once
         return {
             "hello": self._hello,
             "start": self._start,
@@ -61,13 +60,11 @@ class Requests:
             "to_rank": self._to_rank,
             "comms": self._comms,
             "interrupt": self._interrupt,
-            "restart": self._once(self._restart),
-            "replace": self._once(self._replace),
-            "reform": self._once(self._reform),
-            "resize": self._once(self._resize),
-            "park": self._once(self._park),
-            "resume": self._once(self._resume),
-            "kill": self._once(self._kill),
+            "restart": once(self._restart),
+            "replace": once(self._replace),
+            "reform": once(self._reform),
+            "resize": once(self._resize),
+            "kill": once(self._kill),
             "shutdown": self._shutdown,
             "executions": self._executions,
             "empty_cache": self._empty_cache,
@@ -83,26 +80,6 @@ class Requests:
             "own": self._own,
             "ping": self._ping,
         }
-
-    def _once(self, handler: RequestHandler) -> RequestHandler:
-        """Carry out a request with a key only once; a retry after a lost answer returns the group as it is."""
-
-        async def handle(header: Header, payload: bytes) -> Answer:
-            if not (key := header.get("key")):
-                return await handler(header, payload)
-            asked = (str(header["t"]), str(key))
-            if asked in self._done:
-                return answer(group=self._agent.status())
-            self._done[asked] = None
-            while len(self._done) > MAX_KEYS:
-                del self._done[next(iter(self._done))]
-            try:
-                return await handler(header, payload)
-            except Exception:  # it was not carried out; the next try must be
-                self._done.pop(asked, None)
-                raise
-
-        return handle
 
     async def _hello(self, header: Header, _: bytes) -> Answer:
         newest = header.get("protocol")
@@ -136,7 +113,7 @@ class Requests:
 
     async def _start(self, header: Header, _: bytes) -> Answer:
         self._agent.begin_group(GroupSpec.from_dict(header["spec"]), header.get("environment") or {})
-        return answer(group=self._agent.status())
+        return self._agent.group_answer()
 
     async def _execute(self, header: Header, payload: bytes) -> Answer:
         group = self._agent.need_group()
@@ -182,8 +159,8 @@ class Requests:
         if kind not in road.TO_RANK:
             raise JupyterDistError("incompatible", say("This group takes no '%1' messages.", f"{kind:.40}"))
         if kind in road.COMM_KINDS:
-            self._agent.need_parking().check_awake()
-            self._agent.need_parking().used()
+            self._agent.need_group().check_awake()
+            self._agent.need_parts().used()
             waits = _send_comm(group, header["ranks"][0], kind, payload)
             return answer(ranks=header["ranks"], waits=waits)
         execution = group.dispatcher.queue.get(header["execution_id"])
@@ -214,12 +191,12 @@ class Requests:
             # A process that waits for a failed disk ends late; its end is reported then.
             with contextlib.suppress(asyncio.TimeoutError):
                 await within(KILL_SECONDS, rank.gone.wait())
-        return answer(group=self._agent.status())
+        return self._agent.group_answer()
 
     async def _restart(self, _header: Header, _: bytes) -> Answer:
         self._agent.need_starts().restart()
-        self._agent.need_parking().cancel()
-        return answer(group=self._agent.status())
+        self._agent.need_parts().restarts()
+        return self._agent.group_answer()
 
     async def _replace(self, header: Header, _: bytes) -> Answer:
         group = self._agent.need_group()
@@ -234,35 +211,27 @@ class Requests:
                     await within(KILL_SECONDS, rank.gone.wait())
         starts = self._agent.need_starts()
         starts.check_may_replace()
-        if (way := self._agent.ways_to_replace.get(wanted.state)) is not None:
+        if (way := self._agent.need_parts().ways_to_replace.get(wanted.state)) is not None:
             await way(wanted, partial(starts.replace_dead, wanted))
-            return answer(group=self._agent.status())
+            return self._agent.group_answer()
         source = await _source(group, wanted)
         try:
             starts.replace_dead(wanted, source)
         except JupyterDistError:
             source.close()
             raise
-        return answer(group=self._agent.status())
-
-    async def _park(self, header: Header, _: bytes) -> Answer:
-        await self._agent.need_parking().park(header["to"], header.get("folder"))
-        return answer(group=self._agent.status())
-
-    async def _resume(self, _header: Header, _: bytes) -> Answer:
-        self._agent.need_parking().resume()
-        return answer(group=self._agent.status())
+        return self._agent.group_answer()
 
     async def _reform(self, _header: Header, _: bytes) -> Answer:
         self._agent.need_group().recreate_process_group()
-        return answer(group=self._agent.status())
+        return self._agent.group_answer()
 
     async def _resize(self, header: Header, _: bytes) -> Answer:
         devices, names = (tuple(header.get(name) or ()) for name in ("devices", "device_names"))
         others = str(header.get("others") or "refuse")
         await self._agent.need_group().give_up_lost_nodes(int(header["num_ranks"]))
         self._agent.need_starts().resize(WantedSize(int(header["num_ranks"]), devices, names, others))
-        return answer(group=self._agent.status())
+        return self._agent.group_answer()
 
     async def _shutdown(self, _header: Header, _: bytes) -> Answer:
         killed = await self._agent.end_group()
@@ -272,7 +241,7 @@ class Requests:
 
     async def _empty_cache(self, header: Header, _: bytes) -> Answer:
         group = self._agent.need_group()
-        self._agent.need_parking().check_awake()
+        self._agent.need_group().check_awake()
         idle = [rank for rank in group.living(header["ranks"]) if rank.state == "idle"]
         answers = await asyncio.gather(*(rank.request("empty_cache", EMPTY_CACHE_SECONDS) for rank in idle))
         freed = {str(rank.rank): reply["freed_bytes"] for rank, reply in zip(idle, answers, strict=True)}
@@ -280,14 +249,14 @@ class Requests:
 
     async def _complete(self, header: Header, payload: bytes) -> Answer:
         rank = self._agent.begun_rank(header["rank"], may_be_away=True)
-        self._agent.need_parking().used()  # the user types
+        self._agent.need_parts().used()  # the user types
         reply = await rank.request("complete", COMPLETE_SECONDS, payload, cursor_pos=header["cursor_pos"])
         fields = ("matches", "cursor_start", "cursor_end", "types", "signatures")
         return answer(**{name: reply[name] for name in fields if name in reply})
 
     async def _inspect(self, header: Header, payload: bytes) -> Answer:
         rank, detail = self._agent.begun_rank(header["rank"], may_be_away=True), header["detail"]
-        self._agent.need_parking().used()
+        self._agent.need_parts().used()
         position = header["cursor_pos"]
         reply = await rank.request("inspect", COMPLETE_SECONDS, payload, cursor_pos=position, detail=detail)
         return answer(**{name: reply[name] for name in ("found", "data", "busy")})
@@ -302,7 +271,7 @@ class Requests:
         return answer(**self._agent.proving.model())
 
     async def _stacks(self, _header: Header, _: bytes) -> Answer:
-        self._agent.need_parking().check_awake()
+        self._agent.need_group().check_awake()
         return answer(stacks=await stacks_of(self._agent.need_group()))
 
     async def _watch(self, header: Header, _: bytes) -> Answer:
@@ -316,7 +285,7 @@ class Requests:
     async def _ends(self, header: Header, _: bytes) -> Answer:
         """Take the time at which the allocation of the group ends, or None if it has no limit."""
         self._agent.ends(None if header["at"] is None else float(header["at"]))
-        return answer(group=self._agent.status())
+        return self._agent.group_answer()
 
     async def _tunnels(self, header: Header, _: bytes) -> Answer:
         """Open tunnels to the hosts of the nodes, where the group wants them."""
@@ -324,11 +293,11 @@ class Requests:
         if group.nodes is not None:
             hosts, code = [str(host) for host in header["hosts"]], str(header.get("code", ""))
             group.nodes.open_tunnels(hosts, str(header["job"]), code)
-        return answer(group=self._agent.status())
+        return self._agent.group_answer()
 
     async def _own(self, header: Header, _: bytes) -> Answer:
         self._agent.own(header["owner"])
-        return answer(group=self._agent.status())
+        return self._agent.group_answer()
 
     async def _ping(self, _header: Header, _: bytes) -> Answer:
         return answer()

@@ -30,7 +30,6 @@ from jupyter_dist.transport.frames import Header, pack
 
 from .collectives.process_group import RevivedGroups
 from .memory import MemoryCounters
-from .parking.parking import RankParking
 from .part import LaterRequest, RankParts, RankRequest
 from .place import NewPlace
 
@@ -62,7 +61,6 @@ class Control:
     comms: WidgetComms
     memory: MemoryCounters
     parts: RankParts
-    parking: RankParking
     surroundings: Surroundings
     namespace: dict[str, Any]
     # Over the store at this path; in another place after a resize. In the main thread.
@@ -88,9 +86,6 @@ class Control:
             "report_memory": self._on_report_memory,
             "rejoin": self._on_rejoin,
             "take_place": self._on_take_place,
-            "look_to_park": self._on_look_to_park,
-            "park": self._on_park,
-            "resume": self._on_resume,
             "replicas": self._on_replicas,
             "peer_lost": self._on_peer_lost,
             "ping": self._on_ping,
@@ -171,7 +166,7 @@ class Control:
         self.parts.interrupted()
 
     def _on_sample(self, header: Header, _: bytes) -> None:
-        self._answer(header, **(self.memory.sample_parked() if self.parking.is_parked else self.memory.sample()))
+        self._answer(header, **self.memory.sample())
 
     def _on_ping(self, header: Header, _: bytes) -> None:
         self._answer(header)
@@ -293,20 +288,10 @@ class Control:
 
         self._in_main_thread(header, take)
 
-    def _on_look_to_park(self, header: Header, _: bytes) -> None:
-        self._in_main_thread(header, lambda: self._answer(header, **self.parking.look()))
-
-    def _on_park(self, header: Header, _: bytes) -> None:
-        park = partial(self.parking.park, header["folder"], header["moves"])
-        self._in_main_thread(header, lambda: self._answer(header, **park()))
-
-    def _on_resume(self, header: Header, _: bytes) -> None:
-        self._in_main_thread(header, lambda: self._answer(header, **self.parking.resume()))
-
     @property
     def _cannot_look(self) -> bool:
         """Whether values cannot be looked at: a cell runs, or their memory is elsewhere."""
-        return self.interrupter.current is not None or self.parking.is_parked
+        return self.interrupter.current is not None or self.memory.is_away
 
     def _on_peer_lost(self, header: Header, _: bytes) -> None:
         self.interrupter.peer_news.lost(header.get("text") or f"Rank {header['rank']} {header['reason']}")

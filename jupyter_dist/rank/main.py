@@ -51,7 +51,6 @@ from .guard import descriptors
 from .ipython import ipython_compat
 from .memory import MemoryCounters
 from .output import spawning
-from .parking.parking import RankParking
 from .part import RankCore, RankParts
 from .place import NewPlace, move_of, moved, names_of, rename
 from .side_thread import SideThread
@@ -148,6 +147,8 @@ class Rank:
             memory=self._memory,
             running=self._interrupter.running,
             when_idle=lambda work: self._runner.when_idle(work),  # noqa: PLW0108 - it is made later
+            may_run=lambda: self._runner.comes_by_itself(is_idle=True),
+            leave_groups=self._membership.disconnect,
             stopped=self._report_stop,
             send=lambda _: None,
             emit=self._emit,
@@ -192,7 +193,6 @@ class Rank:
             comms=comms,
             memory=self._memory,
             parts=self._parts,
-            parking=RankParking(self._membership, self._memory, lambda: self._runner.comes_by_itself(is_idle=True)),
             surroundings=self._surroundings,
             namespace=self._shell.user_ns,
             rejoin=self._rejoin,

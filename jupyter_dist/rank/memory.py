@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jupyter_dist.protocol.models.memory import CellMemory
 
 RESERVE_BYTES = 8 << 20
+OF_DEVICE = ("allocated_bytes", "reserved_bytes", "peak_bytes")
 MIN_CHANGE_BYTES = 1 << 20  # smaller changes of a cell are not reported
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -41,7 +42,8 @@ class MemoryCounters:
     def __init__(self, device: str, may_ask: Callable[[], bool] = lambda: True) -> None:
         """`may_ask` returns whether a thread other than the main thread may ask torch (main_thread_moves)."""
         self._may_ask = may_ask
-        self._of_device: dict[str, int | None] = dict.fromkeys(("allocated_bytes", "reserved_bytes", "peak_bytes"))
+        self._of_device: dict[str, int | None] = dict.fromkeys(OF_DEVICE)
+        self.is_away = False  # whether tensors are not on the device: a call to it may wait until they are back
         self.num_alloc_retries: int | None = None  # how often torch has freed its cache to find room, as last counted
         self._device = torch.device(device)
         self._module = getattr(torch, self._device.type)
@@ -54,13 +56,10 @@ class MemoryCounters:
         return self._device.type
 
     def sample(self) -> dict[str, int | None]:
-        """Return the fields of `sample` (docs/messaging.md); never initializes the device."""
+        """Return the fields of `sample` (docs/messaging.md); never initializes the device, nor waits for it."""
+        if self.is_away:
+            return {"resident_bytes": self.resident_bytes(), **dict.fromkeys(OF_DEVICE), "device_used_bytes": None}
         return {**self.counters(), "device_used_bytes": self._device_used_bytes()}
-
-    def sample_parked(self) -> dict[str, int | None]:
-        """Return the fields of `sample` of a parked rank, without a call that waits until the device is back."""
-        fields = ("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes")
-        return {"resident_bytes": self.resident_bytes(), **dict.fromkeys(fields)}
 
     def resident_bytes(self) -> int:
         """Return the resident memory of the process."""

@@ -35,6 +35,8 @@ class RankCore:
     memory: MemoryCounters
     running: Callable[[], CurrentExecution | None]  # the execution that runs (any thread)
     when_idle: Callable[[Callable[[], None]], None]  # calls a function in the main thread while no cell runs
+    may_run: Callable[[], str | None]  # what of earlier cells may run code between cells; None: nothing (main thread)
+    leave_groups: Callable[[], None]  # all process groups, until the agent's group has the ranks join again
     # Reports where a debugger has stopped the cell; None: it has gone on (any thread).
     stopped: Callable[[Stop | None], None]
     send: Callable[[Mapping[str, Any]], None]  # sends a message to the AgentPart of the same name (any thread)

@@ -94,6 +94,20 @@ def test_a_part_that_cannot_be_loaded_is_named(agent):
     assert "The part 'empty' is left out: TypeError: empty.agent has 0 subclasses" in agent.group["note"]
 
 
+def test_a_part_hears_of_uses_and_of_a_restart_and_its_requests_with_a_key_are_carried_out_once(agent):
+    before = agent.request("ends", at=None)[0]["group"]["uses"]
+    agent.run("1")
+    agent.request("complete", rank=0, cursor_pos=2, payload=b"pr")
+    for what in ("first", "again"):
+        agent.request("use", as_what=what, key="k")
+    (answer, _) = agent.request("use", as_what="other", key="l")
+    assert answer["group"]["uses"] == [*before, True, False, "first", "other"]
+    agent.request("restart")
+    agent.wait_group("ready")
+    assert agent.group["restarted"] == 1
+    agent.run("kept = 41")
+
+
 def test_a_part_that_fails_ends_alone(agent):
     assert agent.run("1 # fail_on_rank")["state"] == "ok"
     agent.wait(lambda: "The part 'counting' is off on this rank, because it failed" in agent.text(1, name="stderr"))

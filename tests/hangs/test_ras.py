@@ -124,7 +124,14 @@ def test_a_verdict_that_names_no_rank_gets_what_nccl_reports(ras):
     group = group_with("nccl", NCCL_RAS_ADDR=ras)
     watch = HangWatch(
         AgentCore(
-            group, Proving(), Looks(group), lambda rank: group.ranks[rank], lambda _: None, lambda: None, lambda _: None
+            group,
+            Proving(),
+            Looks(group),
+            lambda rank: group.ranks[rank],
+            lambda _: None,
+            lambda: None,
+            lambda: None,
+            lambda _: None,
         )
     )
     part = {"ranks": "0", "state": "waits", "place": None, "call": "all_reduce"}

@@ -18,7 +18,14 @@ NUM_RANKS = 64
 
 def core_of(group):
     return AgentCore(
-        group, Proving(), Looks(group), lambda rank: group.ranks[rank], lambda _: None, lambda: None, lambda _: None
+        group,
+        Proving(),
+        Looks(group),
+        lambda rank: group.ranks[rank],
+        lambda _: None,
+        lambda: None,
+        lambda: None,
+        lambda _: None,
     )
 
 

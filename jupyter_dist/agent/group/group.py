@@ -98,11 +98,10 @@ class AgentGroup:
         self.ready_seconds: float | None = None
         self.stores: Stores = FileStores(directory)
         self.nodes: Nodes | None = None  # if its ranks are on several machines
-        self.parked: models.ParkedState | None = None
         self.device_reports: Callable[[], list[str]] = list  # sentences on errors that the devices' driver reports
         self.on_nodes_end: Callable[[], None] = lambda: None  # their engine asks them to end
         self.on_part: Callable[[str, RankProcess, dict[str, Any]], None] = lambda *_: None  # a RankPart sent a message
-        self.has_left = False  # whether ranks have left their process groups to be parked
+        self.has_left = False  # whether ranks have left their process groups, and join again later
         self._on_group = self.on_ranks = on_group  # `on_ranks`: only ranks have changed, as cells change them
         self._on_execution = on_execution
         self._formed: asyncio.Future[None] | None = None
@@ -299,7 +298,7 @@ class AgentGroup:
             self._died_away(rank)
 
     def _died_away(self, rank: RankProcess) -> None:
-        """Name a rank that died while the group was parked: no cell reports it."""
+        """Name a rank that died while the values of the group were away: no cell reports it."""
         assert rank.exit is not None
         state = say(self.state)
         self.add_note(say("Rank %1 %2, while the group was %3.", rank.rank, rank.exit["reason"], state))
@@ -371,6 +370,12 @@ class AgentGroup:
             message = say("Group '%1' is %2.", self.spec.name, say(self.state))
             raise JupyterDistError("group_not_ready", message, say("Restart it, or start another one."))
 
+    def check_awake(self) -> None:
+        """Raise JupyterDistError `group_not_ready` if the tensors of the group are not where they belong."""
+        if self.state in AWAY_GROUP_STATES:
+            message = say("Group '%1' is %2.", self.spec.name, say(self.state))
+            raise JupyterDistError("group_not_ready", message, say("Resume it, or run a cell, which resumes it."))
+
     def status(self) -> dict[str, Any]:
         """Return the `group` status of docs/messaging.md."""
         queue = self.dispatcher.queue
@@ -387,7 +392,6 @@ class AgentGroup:
             "error": self.error.to_dict() if self.error else None,
             "started_at": self.started_at,
             "ready_seconds": self.ready_seconds,
-            "parked": self.parked,
             "ranks": [rank.model() for rank in self.ranks],
             "nodes": [] if self.nodes is None else self.nodes.models(),
             "spare_nodes": [] if self.nodes is None else self.nodes.spare_models(),

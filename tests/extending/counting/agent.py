@@ -13,7 +13,7 @@ class CountingAgent(AgentPart):
         super().__init__(core)
         self.ended = self.ticks = self.rank_changes = 0
         self.from_ranks = {}
-        self.ends_at = []
+        self.ends_at, self.uses, self.restarted = [], [], 0
 
     def changed(self, execution):
         if "fail_in_agent" in execution.line:
@@ -38,14 +38,25 @@ class CountingAgent(AgentPart):
     def status(self):
         return {"ended": self.ended, "ticks": self.ticks, "rank_changes": self.rank_changes > 0}
 
+    def used(self, *, by_cell):
+        self.uses.append(by_cell)
+
+    def restarts(self):
+        self.restarted += 1
+
     def ends(self, at):
         self.ends_at.append(at)
 
     def group_fields(self):
-        return {"known_ends": self.ends_at}
+        return {"known_ends": self.ends_at, "uses": self.uses, "restarted": self.restarted}
 
     def requests(self):
-        return {"count": self._count, "call": self._call}
+        return {"count": self._count, "call": self._call, "use": self._use}
+
+    async def _use(self, header, _):
+        """Count as used; `key` makes a retry harmless."""
+        self.uses.append(header["as_what"])
+        return self.core.group_answer()
 
     async def _call(self, header, _):
         """Carry out a call on all ranks, and one behind it, which is not carried out if that is refused."""

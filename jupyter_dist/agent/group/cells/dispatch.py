@@ -40,7 +40,7 @@ class Dispatcher:
         self._ranks: dict[int, RankProcess] = {}
         self._journal = journal
         self._on_change = on_change
-        self.on_submit: Callable[[], None] = lambda: None  # a parked group is resumed
+        self.on_submit: Callable[[], None] = lambda: None  # a cell was queued
         self._execution_count = 0
         self._nodes: Sequence[range] = ()
         self._held: dict[str, str | None] = {}  # cells that wait for a lost link, and the warning that they had before

@@ -1,7 +1,7 @@
 """Parks a group and resumes it: the only place where its states parking, parked and resuming are decided.
 
 Parking: the ranks leave their process groups, and where the driver can, its checkpoint takes the devices' memory
-(driver.py). Where it cannot, or tensors go into files, the tensors are moved first (rank/parking). Resuming: the same
+(driver.py). Where it cannot, or tensors go into files, ranks move the tensors first. Resuming: the same
 backwards, and the ranks join again, under the same objects. After an error the ranks are resumed; if that fails, too,
 the group stays parked, and loses nothing.
 """
@@ -53,15 +53,14 @@ class ParkingPlan:
 class Parking:
     """Parks and resumes one group."""
 
-    def __init__(self, group: AgentGroup, directory: Path, driver: DriverCheckpoint | None = None) -> None:
-        self.driver = DriverCheckpoint() if driver is None else driver
+    def __init__(self, group: AgentGroup) -> None:
+        self.driver = DriverCheckpoint()
+        self.parked: models.ParkedState | None = None  # where the group's memory is
         self._group = group
-        self._directory = directory
         self._clock = IdleClock(group.spec.park_after_seconds)
         self._work: asyncio.Task[None] | None = None
         self._plan: ParkingPlan | None = None
         self._is_wanted = False  # whether it is to be resumed as soon as it is parked
-        group.dispatcher.on_submit = self._submitted
 
     # -- requests -----------------------------------------------------------------------------------
 
@@ -88,16 +87,10 @@ class Parking:
             self._group.dispatcher.hold_for(self._why_cells_wait())
         self._is_wanted = True
         if self._group.state == "parked":
-            if self._group.parked is not None:
-                self._group.parked = {**self._group.parked, "resuming_since": time.time()}
+            if self.parked is not None:
+                self.parked = {**self.parked, "resuming_since": time.time()}
             self._group.set_state("resuming")
             self._begin(self._return(None))
-
-    def check_awake(self) -> None:
-        """Raise JupyterDistError `group_not_ready` if the tensors of the group are not where they belong."""
-        if self._group.state in AWAY_GROUP_STATES:
-            message = say("Group '%1' is %2.", self._group.spec.name, say(self._group.state))
-            raise JupyterDistError("group_not_ready", message, say("Resume it, or run a cell, which resumes it."))
 
     def used(self) -> None:
         """Begin to count the time without use again."""
@@ -122,7 +115,7 @@ class Parking:
         """End the work under way: the ranks end."""
         if self._work is not None:
             self._work.cancel()
-        self._group.has_left, self._group.parked, self._plan = False, None, None
+        self._group.has_left, self.parked, self._plan = False, None, None
 
     # -- deciding -----------------------------------------------------------------------------------
 
@@ -167,7 +160,7 @@ class Parking:
                 say("Park it in host memory.") if no_driver is None else say("The driver cannot do it: %1.", no_driver)
             )
             raise JupyterDistError("group_not_ready", message, hint)
-        where = str(self._directory) if folder is None else folder
+        where = str(self._group.directory) if folder is None else folder
         num_bytes = self._check_room(to, Path(where), looks)
         # The driver alone is faster than both (docs/gpu.md), and takes more: contexts, and tensors that only C++ knows.
         moves = to == "file" or no_driver is not None
@@ -196,10 +189,6 @@ class Parking:
 
     # -- in the background --------------------------------------------------------------------------
 
-    def _submitted(self) -> None:
-        self.used()
-        self.resume()
-
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         self._work = start_task(work, "park or resume", self._failed)
 
@@ -224,15 +213,15 @@ class Parking:
             await self._return(say("The group was not parked: %1", err.message))
             return
         seconds = time.monotonic() - began
-        group.parked = _parked(plan, answers, seconds)
-        held = group.parked["held_bytes"] // MIB
+        self.parked = _parked(plan, answers, seconds)
+        held = self.parked["held_bytes"] // MIB
         took = f"{seconds:.1f}"
         parked = (
             say("Parked in %1 s: %2 MiB are in host memory.", took, held)
             if plan.to == "host"
             else say("Parked in %1 s: %2 MiB are in files in %3.", took, held, plan.folder)
         )
-        left = () if plan.by_driver else group.parked["left"]
+        left = () if plan.by_driver else self.parked["left"]
         group.add_note(join(parked, *left, say("The next cell resumes the group.")))
         group.set_state("parked")
         if not group.living():
@@ -260,7 +249,7 @@ class Parking:
         note = await self._joined()
         if not group.living():  # the last one has died meanwhile
             return
-        self._plan = group.parked = None
+        self._plan = self.parked = None
         seconds = time.monotonic() - began
         group.add_note(join(why or say("Resumed in %1 s.", f"{seconds:.1f}"), note), until=None if why else "cell")
         self.used()
@@ -300,10 +289,10 @@ class Parking:
         group = self._group
         if group.state == "dead":
             return
-        if group.parked is None and self._plan is not None:
-            group.parked = _parked(self._plan, [], 0.0)
-        if group.parked is not None:
-            group.parked = {**group.parked, "resuming_since": None}
+        if self.parked is None and self._plan is not None:
+            self.parked = _parked(self._plan, [], 0.0)
+        if self.parked is not None:
+            self.parked = {**self.parked, "resuming_since": None}
         group.set_state("parked")
         message = say("The group could not be resumed: %1", reason)
         error = JupyterDistError("group_not_ready", message, say("Resume it again."))

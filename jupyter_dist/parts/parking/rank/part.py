@@ -1,34 +1,39 @@
-"""Parks this rank, in its main thread: it leaves its process groups, and its tensors leave the device."""
+"""Parks a rank, in its main thread: it leaves its process groups, and its tensors leave the device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.places import cut
-from jupyter_dist.rank.collectives.process_group import Membership
 from jupyter_dist.rank.collectives.revival import models
 from jupyter_dist.rank.collectives.torch_compat import OutOfMemoryError
 from jupyter_dist.rank.guard.own import gc, os, time
-from jupyter_dist.rank.memory import MemoryCounters
+from jupyter_dist.rank.part import RankCore, RankPart, RankRequest
 from jupyter_dist.system.memory import available_bytes
 
 from .moving import MovedStorages
 from .storages import find_storages, why_addresses_matter
 
 
-class RankParking:
+class ParkingOfRank(RankPart):
     """Moves the rank's storages away and back, when the agent asks for it."""
 
-    def __init__(self, membership: Membership, memory: MemoryCounters, other_life: Callable[[], str | None]) -> None:
-        self.is_parked = False
-        self._membership = membership
-        self._memory = memory
-        self._other_life = other_life
+    def __init__(self, core: RankCore) -> None:
+        super().__init__(core)
+        self._memory = core.memory
         self._moved: MovedStorages | None = None
+
+    def idle_requests(self) -> Mapping[str, RankRequest]:
+        """Return the requests that need the main thread."""
+        return {
+            "look_to_park": lambda *_: self.look(),
+            "park": lambda header, _: self.park(header["folder"], header["moves"]),
+            "resume": lambda *_: self.resume(),
+        }
 
     def look(self) -> dict[str, Any]:
         """Empty the device's cache; return how much memory parking would move, and the reasons against parking."""
@@ -38,7 +43,7 @@ class RankParking:
             "storage_bytes": found.num_bytes,
             "available_bytes": available_bytes(),
             "device_bytes": in_use[1] if in_use is not None else None,
-            "active": self._other_life(),
+            "active": self.core.may_run(),
             "addresses": why_addresses_matter() if self._memory.device_type in DEVICE_TYPES else None,
         }
 
@@ -53,8 +58,8 @@ class RankParking:
             JupyterDistError: `group_not_ready`, if there is no room; nothing has moved then.
         """
         began = time.monotonic()
-        self._membership.disconnect()
-        self.is_parked = True
+        self.core.leave_groups()
+        self._memory.is_away = True
         if not moves:
             self._memory.release()  # the communicators' memory, and objects that referred to them
             held = (self._memory.in_use() or (0, 0))[1]
@@ -97,5 +102,5 @@ class RankParking:
                 raise JupyterDistError(
                     "group_not_ready", message, say("Free memory there, and resume it again.")
                 ) from err
-        self._moved, self.is_parked = None, False
+        self._moved, self._memory.is_away = None, False
         return {"seconds": time.monotonic() - began}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist.agent.group.parking.driver import DriverCheckpoint, why_not_for
-from jupyter_dist.agent.group.parking.idle import IdleClock
-from jupyter_dist.agent.group.parking.room import GIB, Need, check_folder, check_hosts
+from jupyter_dist.parts.parking.agent.driver import DriverCheckpoint, why_not_for
+from jupyter_dist.parts.parking.agent.idle import IdleClock
+from jupyter_dist.parts.parking.agent.room import GIB, Need, check_folder, check_hosts
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.system.memory import available_bytes
@@ -71,7 +71,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("code", PROGRAMS)
 async def test_each_way_in_which_the_driver_fails_is_named(code, tmp_path, monkeypatch):
-    monkeypatch.setattr("jupyter_dist.agent.group.parking.driver.LEAST_SECONDS", 2.0)
+    monkeypatch.setattr("jupyter_dist.parts.parking.agent.driver.LEAST_SECONDS", 2.0)
     program = tmp_path / "program.py"
     program.write_text(code)
     driver = DriverCheckpoint(str(program))

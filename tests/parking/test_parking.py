@@ -11,13 +11,12 @@ import signal
 from pathlib import Path
 
 import pytest
+from agent.harness import AgentProcess
+from agent.test_widgets import move, view_of, wait_done
 from waits import PATIENCE, until
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.specs import ExecutionSpec
-
-from .harness import AgentProcess
-from .test_widgets import move, view_of, wait_done
 
 MODEL = """
 import torch, numpy

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from jupyter_dist.agent.group.parking import checkpoint
+from jupyter_dist.parts.parking.agent import checkpoint
 
 NAMES = {1: b"CUDA_ERROR_INVALID_VALUE", 2: b"CUDA_ERROR_OUT_OF_MEMORY", 401: b"CUDA_ERROR_ILLEGAL_STATE"}
 RUNNING, LOCKED, CHECKPOINTED = range(3)

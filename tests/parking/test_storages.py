@@ -9,8 +9,8 @@ from rankclient import RankClient
 
 FIND = """
 import torch
-from jupyter_dist.rank.parking.storages import find_storages, why_addresses_matter
-from jupyter_dist.rank.parking.moving import MovedStorages
+from jupyter_dist.parts.parking.rank.storages import find_storages, why_addresses_matter
+from jupyter_dist.parts.parking.rank.moving import MovedStorages
 from jupyter_dist.rank.cells.variables.opening import StepBudget
 from jupyter_dist.rank.cells.variables.storages import held_by
 def is_found(tensor):
