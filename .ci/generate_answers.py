@@ -118,7 +118,14 @@ def result_source() -> str:
         for name, each in found
     ]
     base = '\n\nclass PlainResult:\n    """Properties of parts."""\n'
-    return "\n".join([RESULT_HEAD, *imports_of_parts("result"), base, *properties])
+    return "\n".join([RESULT_HEAD, *imports_of_parts("result"), *typing_only(_names_of_parts()), base, *properties])
+
+
+def _names_of_parts() -> list[str]:
+    """Return imports of the names that parts add to the client."""
+    return [
+        f"from jupyter_dist.client.ofparts import {name}" for each in PARTS_OF_CLIENT.values() for name in each.__all__
+    ]
 
 
 def infos_source() -> str:
@@ -194,10 +201,7 @@ def type_source(hint: Any, name: str = "", prefix: str = "") -> str:  # noqa: PL
 def plain_source() -> str:
     """Return the text of plain.py."""
     written = {name: _defined(name) for name in ("AsyncClient", "AsyncGroup")}
-    names = [
-        f"from jupyter_dist.client.ofparts import {name}" for each in PARTS_OF_CLIENT.values() for name in each.__all__
-    ]
-    parts = [PLAIN_HEAD, *typing_only([*names, *imports_of_parts("asynchronous")])]
+    parts = [PLAIN_HEAD, *typing_only([*_names_of_parts(), *imports_of_parts("asynchronous")])]
     of_parts = {each.name for name in PARTS_OF_CLIENT for each in functions_of_part(name, "asynchronous")}
     for cls, of_group in (("AsyncClient", False), ("AsyncGroup", True)):
         base = "GroupCaller" if of_group else "Caller"
@@ -244,7 +248,7 @@ def _call_source(operation: Operation) -> str:
     arguments = [f"{name}: {PARAMETERS[name].type.__name__}" for name in path]
     lines = [f"{name}: {PARAMETERS[name].description}" for name in path]
     if operation.is_of_last:
-        path["execution_id"] = "execution_id or await self._last_begun()"
+        path["execution_id"] = "execution_id or await self.last_begun()"
         arguments = [f"{argument} | None = None" for argument in arguments]
         lines = [f"{name}: An execution; by default the last cell that began." for name in path]
     given: dict[str, list[str]] = {"body": [], "query": []}

@@ -16,11 +16,9 @@ from jupyter_dist.client.blocking.execution import Execution
 from jupyter_dist.client.blocking.group import Client, Group
 from jupyter_dist.client.blocking.notebook_launcher import notebook_launcher
 from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
-from jupyter_dist.client.results.curves import CurveTable
 from jupyter_dist.client.results.holders import MemoryHolders
 from jupyter_dist.client.results.result import CellError, RankError, RankResult, Result
 from jupyter_dist.client.results.samples import SampleSeries
-from jupyter_dist.numbers.curves import Curve
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
 from jupyter_dist.protocol.parts import find_modules
 
@@ -35,8 +33,6 @@ __all__ = [
     "AsyncGroup",
     "CellError",
     "Client",
-    "Curve",
-    "CurveTable",
     "Execution",
     "Group",
     "JupyterDistError",

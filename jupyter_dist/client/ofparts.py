@@ -3,7 +3,18 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jupyter_dist.parts.curves.client import Curve, CurveTable
     from jupyter_dist.parts.drift.client import CatchUpError, CaughtUp, CellDrift, NotRun, Step
     from jupyter_dist.parts.saves.client import CellToRerun, Restored
 
-__all__: list[str] = ["CatchUpError", "CaughtUp", "CellDrift", "CellToRerun", "NotRun", "Restored", "Step"]
+__all__: list[str] = [
+    "CatchUpError",
+    "CaughtUp",
+    "CellDrift",
+    "CellToRerun",
+    "Curve",
+    "CurveTable",
+    "NotRun",
+    "Restored",
+    "Step",
+]

@@ -6,7 +6,6 @@ from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class
 
-from jupyter_dist.client.answers.texts import answer_text
 from jupyter_dist.client.blocking.report import (
     debug_text,
     devices_line,
@@ -21,7 +20,6 @@ from jupyter_dist.magics.base import RankMagics, joined, start_fields
 from jupyter_dist.magics.completion import RankNames
 from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, sentences, takes
 from jupyter_dist.magics.session import COMPARED, Session
-from jupyter_dist.protocol.operations import BY_NAME
 from jupyter_dist.protocol.ranks import EXAMPLES
 
 LOCAL_ADDRESSES = ("localhost", "127.0.0.1", "::1")
@@ -279,14 +277,6 @@ class DistMagics(RankMagics):
 
     @line_magic
     @sentences
-    def dist_peek(self, line: str) -> None:
-        """Print the values of names on all ranks, also while they run a cell; by default of the running function."""
-        group = self.group_if_any()
-        if group is not None:
-            print(answer_text(BY_NAME["peek_values"], group.peek(*line.replace(",", " ").split()).model))
-
-    @line_magic
-    @sentences
     @takes(compare_parser)
     def dist_compare(self, line: str) -> None:
         """Show which parts of a variable differ on which ranks, by how much, and which could not be compared."""
@@ -294,18 +284,6 @@ class DistMagics(RankMagics):
         group = self.group_if_any()
         if group is not None:
             show_table(group.compare(options.name, options.ranks))
-
-    @line_magic
-    @sentences
-    def dist_checks(self, line: str) -> None:
-        """Print the checks of the last cell; on, off: check the cells of the group, or do not."""
-        word = line.strip()
-        if word not in ("on", "off", ""):
-            raise DistError(f"'{word}' is neither on nor off. Write %dist_checks off.")
-        group = self.group_if_any()
-        if group is not None:
-            answer = group.set_checks(word == "on") if word else group.checks()
-            print(answer_text(BY_NAME["set_checks" if word else "checks"], answer.model))
 
     @line_magic
     @sentences

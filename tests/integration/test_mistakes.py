@@ -7,7 +7,7 @@ import accused
 import pytest
 from waits import until
 
-from jupyter_dist.numbers.tokens import tokenize
+from jupyter_dist.parts.curves.tokens import tokenize
 from jupyter_dist.parts.profile.models import PROFILE_MIME
 from jupyter_dist.protocol.ranks import RankSet
 

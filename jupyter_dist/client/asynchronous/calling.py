@@ -27,7 +27,7 @@ class Caller(Protocol):
 class GroupCaller(Caller, Protocol):
     """The base of the calls of a group."""
 
-    async def _last_begun(self) -> str:
+    async def last_begun(self) -> str:
         """Return the execution that began last. Raises JupyterDistError `unknown_execution`."""
 
 

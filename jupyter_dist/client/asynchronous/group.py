@@ -14,12 +14,10 @@ from jupyter_dist.client.answers.infos import (
     InspectionInfo,
     LogRecordInfo,
     MemorySampleInfo,
-    PeekedInfo,
     RankInfo,
 )
 from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.connection.http import new_key
-from jupyter_dist.client.results.curves import CurveTable
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.results.samples import SampleSeries, joined
 from jupyter_dist.client.servers import own_environ, own_process
@@ -49,7 +47,6 @@ SHOW_SECONDS = 1  # while the news of a launcher is shown
 SAMPLE_SECONDS = 10.0  # agents that answer send a sample within a second or two
 _SEE_STATE = "Its agent does not answer; `jupyter dist list` shows its state."
 COMPARE_SECONDS = 120.0  # the server stops earlier
-CURVES_SECONDS = 60.0  # reading a long log takes seconds
 COMPLETE_SECONDS = 1.0  # the user is typing; a rank that can answer needs a few milliseconds
 
 
@@ -240,33 +237,6 @@ class AsyncGroup(PlainAsyncGroup):
         body = {"code": code, "cursor_pos": cursor_pos, "detail": detail}
         return InspectionInfo(await self._call("inspect", rank, body=body))
 
-    async def curves(self, execution_id: str | None = None) -> CurveTable:
-        """Return the curves of an execution: from the whole output so far, also parts that are not in its result.
-
-        Args:
-            execution_id: An execution; by default the last cell that began.
-
-        Raises:
-            JupyterDistError: `unknown_execution`, also if no cell has begun.
-        """
-        path = ("executions", execution_id or await self._last_begun(), "curves")
-        return CurveTable(await self._ask("GET", *path, timeout_seconds=CURVES_SECONDS))
-
-    async def curves_csv(self, execution_id: str | None = None) -> str:
-        """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
-        path = ("groups", self.id, "executions", execution_id or await self._last_begun(), "curves", "download")
-        response = await self.client.api.fetch("GET", *path, timeout_seconds=CURVES_SECONDS)
-        return response.body.decode()
-
-    async def peek(self, *names: str, ranks: str = "all") -> PeekedInfo:
-        """Return the values of names on ranks, also while these run a cell; without names, of the running function.
-
-        Args:
-            names: Names such as `loss`, `model.weight` or `state['lr']`.
-            ranks: A rank expression.
-        """
-        return await self.peek_values(", ".join(names), ranks)
-
     async def ask(self, operation: str, **arguments: Any) -> Any:
         """Make the request of an operation on the group; return its answer as JSON.
 
@@ -283,7 +253,7 @@ class AsyncGroup(PlainAsyncGroup):
         if row is None or not row.is_of_group:
             raise bad_request(f"Groups have no operation '{operation:.60}'.", "The HTTP reference names them.")
         if row.is_of_last and arguments.get("execution_id") is None:
-            arguments["execution_id"] = await self._last_begun()
+            arguments["execution_id"] = await self.last_begun()
         if missing := [name for name in row.arguments if name not in arguments]:
             raise bad_request(f"'{operation}' needs the argument '{missing[0]}'.")
         places = [arguments.pop(name) for name in row.arguments]
@@ -291,7 +261,8 @@ class AsyncGroup(PlainAsyncGroup):
             return await self._call(operation, *places, body=arguments)
         return await self._call(operation, *places, query=arguments)
 
-    async def _last_begun(self) -> str:
+    async def last_begun(self) -> str:
+        """Return the execution that began last. Raises JupyterDistError `unknown_execution`."""
         begun = [one.id for one in await self.executions() if one.started_at is not None and not one.silent]
         if not begun:
             message = f"No cell has run on group '{self.name}'."

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from jupyter_dist.client.answers import infos
     from jupyter_dist.client.answers.base import ApiList, listed
-    from jupyter_dist.client.ofparts import CaughtUp, CellDrift, Restored, Step
+    from jupyter_dist.client.answers.infos import PeekedInfo
+    from jupyter_dist.client.ofparts import CaughtUp, CellDrift, CurveTable, Restored, Step
     from jupyter_dist.client.results.result import Result
     from jupyter_dist.protocol.wire.requests import RunOptions
 
@@ -178,7 +179,7 @@ class PlainAsyncGroup(GroupCaller):
         Args:
             execution_id: An execution; by default the last cell that began.
         """
-        return infos.CellChecksInfo(await self._call("checks", execution_id or await self._last_begun()))
+        return infos.CellChecksInfo(await self._call("checks", execution_id or await self.last_begun()))
 
     async def check(self, name: str) -> VariableComparison:
         """Compare all that a model trains with between ranks, whole and now.
@@ -197,6 +198,19 @@ class PlainAsyncGroup(GroupCaller):
             on: False: ranks observe nothing, from the next step on.
         """
         return infos.ChecksSwitchInfo(await self._call("set_checks", body={"on": on}))
+
+    async def curves(self, execution_id: str | None = None) -> CurveTable:
+        """Return the curves of an execution: numbers with a name that recur in the output of its ranks.
+
+        All lines so far are read, including lines that the view leaves out.
+
+        Args:
+            execution_id: An execution; by default the last cell that began.
+        """
+        found: CurveTable = of_part("curves").CurveTable(
+            await self._call("curves", execution_id or await self.last_begun())
+        )
+        return found
 
     async def drift(self) -> CellDrift:
         """Return the versions of cells that ran on ranks since the last restart, and which ranks missed them."""
@@ -237,11 +251,16 @@ class PlainAsyncGroup(GroupCaller):
         Args:
             execution_id: An execution; by default the last cell that began.
         """
-        return infos.PaceInfo(await self._call("pace", execution_id or await self._last_begun()))
+        return infos.PaceInfo(await self._call("pace", execution_id or await self.last_begun()))
 
     async def undoable(self) -> ApiList[infos.UndoableCellInfo]:
         """Return the cells that can be undone now, newest first, with their cost."""
         return listed(infos.UndoableCellInfo, (await self._call("undoable"))["cells"])
+
+    async def curves_csv(self, execution_id: str | None = None) -> str:
+        """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
+        found: str = await of_part("curves", "asynchronous").curves_csv(self, execution_id)
+        return found
 
     async def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:
         """Run cells on the ranks that have missed them, one after the other; return the results.
@@ -256,6 +275,16 @@ class PlainAsyncGroup(GroupCaller):
             CatchUpError: a cell failed; later cells did not run. Its `caught_up` has the results so far.
         """
         found: CaughtUp = await of_part("drift", "asynchronous").catch_up(self, steps)
+        return found
+
+    async def peek(self, *names: str, ranks: str = "all") -> PeekedInfo:
+        """Return the values of names on ranks, also while these run a cell; without names, of the running function.
+
+        Args:
+            names: Names such as `loss`, `model.weight` or `state['lr']`.
+            ranks: A rank expression.
+        """
+        found: PeekedInfo = await of_part("peek", "asynchronous").peek(self, *names, ranks=ranks)
         return found
 
     async def profile(

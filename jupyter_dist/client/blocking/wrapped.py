@@ -14,7 +14,6 @@ from jupyter_dist.client.answers.infos import (
     InspectionInfo,
     LogRecordInfo,
     MemorySampleInfo,
-    PeekedInfo,
     RankInfo,
 )
 from jupyter_dist.client.asynchronous.client import AsyncClient
@@ -22,7 +21,6 @@ from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecuti
 from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.blocking.loop import LoopThread
 from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
-from jupyter_dist.client.results.curves import CurveTable
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.results.samples import SampleSeries
 from jupyter_dist.protocol.parts import of_part
@@ -34,9 +32,10 @@ if TYPE_CHECKING:
 
     from jupyter_dist.client.answers import infos
     from jupyter_dist.client.answers.base import ApiList
+    from jupyter_dist.client.answers.infos import PeekedInfo
     from jupyter_dist.client.blocking.asking import Ask
     from jupyter_dist.client.displays.live import Show
-    from jupyter_dist.client.ofparts import CaughtUp, CellDrift, Restored, Step
+    from jupyter_dist.client.ofparts import CaughtUp, CellDrift, CurveTable, Restored, Step
     from jupyter_dist.client.results.result import Result
     from jupyter_dist.protocol.wire.requests import RunOptions
 
@@ -216,30 +215,6 @@ class BlockingGroup:
             JupyterDistError: if the rank cannot answer at once.
         """
         return self._loop.run(self._group.inspect(code, cursor_pos, rank, detail=detail))
-
-    def curves(self, execution_id: str | None = None) -> CurveTable:
-        """Return the curves of an execution: from the whole output so far, also parts that are not in its result.
-
-        Args:
-            execution_id: An execution; by default the last cell that began.
-
-        Raises:
-            JupyterDistError: `unknown_execution`, also if no cell has begun.
-        """
-        return self._loop.run(self._group.curves(execution_id))
-
-    def curves_csv(self, execution_id: str | None = None) -> str:
-        """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
-        return self._loop.run(self._group.curves_csv(execution_id))
-
-    def peek(self, *names: str, ranks: str = "all") -> PeekedInfo:
-        """Return the values of names on ranks, also while these run a cell; without names, of the running function.
-
-        Args:
-            names: Names such as `loss`, `model.weight` or `state['lr']`.
-            ranks: A rank expression.
-        """
-        return self._loop.run(self._group.peek(*names, ranks=ranks))
 
     def ask(self, operation: str, **arguments: Any) -> Any:
         """Make the request of an operation on the group; return its answer as JSON.
@@ -489,6 +464,16 @@ class BlockingGroup:
         """
         return self._loop.run(self._group.set_checks(on))
 
+    def curves(self, execution_id: str | None = None) -> CurveTable:
+        """Return the curves of an execution: numbers with a name that recur in the output of its ranks.
+
+        All lines so far are read, including lines that the view leaves out.
+
+        Args:
+            execution_id: An execution; by default the last cell that began.
+        """
+        return self._loop.run(self._group.curves(execution_id))
+
     def drift(self) -> CellDrift:
         """Return the versions of cells that ran on ranks since the last restart, and which ranks missed them."""
         return self._loop.run(self._group.drift())
@@ -533,6 +518,10 @@ class BlockingGroup:
         """Return the cells that can be undone now, newest first, with their cost."""
         return self._loop.run(self._group.undoable())
 
+    def curves_csv(self, execution_id: str | None = None) -> str:
+        """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
+        return self._loop.run(self._group.curves_csv(execution_id))
+
     def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:
         """Run cells on the ranks that have missed them, one after the other; return the results.
 
@@ -547,6 +536,15 @@ class BlockingGroup:
         """
         found: CaughtUp = of_part("drift", "blocking").catch_up(self, steps)
         return found
+
+    def peek(self, *names: str, ranks: str = "all") -> PeekedInfo:
+        """Return the values of names on ranks, also while these run a cell; without names, of the running function.
+
+        Args:
+            names: Names such as `loss`, `model.weight` or `state['lr']`.
+            ranks: A rank expression.
+        """
+        return self._loop.run(self._group.peek(*names, ranks=ranks))
 
     def profile(
         self,

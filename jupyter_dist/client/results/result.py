@@ -10,7 +10,6 @@ from jupyter_dist.client.answers.base import ApiList, listed
 from jupyter_dist.client.answers.infos import CellMemoryInfo, InputPromptInfo
 from jupyter_dist.client.bundles.bundle import item_text, make_bundle, mime_bundle, output_text, rank_label, text_lines
 from jupyter_dist.client.bundles.outputs import BundleOutputs, emit_display, in_notebook
-from jupyter_dist.numbers.curves import Curve, curves_of
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.models import ExecutionModel, GroupModel, Output, RanksBundle, ViewItem
 from jupyter_dist.protocol.ranks import RankSet
@@ -118,14 +117,6 @@ class Result(PlainResult):
     def text(self) -> str:
         """Return all output, folded and labelled."""
         return "\n".join(text_lines(self.bundle()))
-
-    @property
-    def numbers(self) -> dict[str, dict[int, Curve]]:
-        """Return the numbers with a name that recur in this result's output: by name, then by rank.
-
-        The result of a long cell does not have its whole output; `group.curves()` reads the whole output.
-        """
-        return curves_of(self.folded)
 
     def __getitem__(self, rank: int) -> RankResult:
         """Return the result of one rank."""

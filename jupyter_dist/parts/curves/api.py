@@ -18,6 +18,7 @@ OPERATIONS = (
         sentence="Return the curves of an execution: numbers with a name that recur in the output of its ranks.",
         details="All lines so far are read, including lines that the view leaves out.",
         answer=Answer(f"The curves; at most {MAX_NUMBERS} numbers", CurvesModel),
+        is_of_last=True,
         errors=(*READING, "too_many"),
         is_capped=True,
         answer_seconds=READING_SECONDS,

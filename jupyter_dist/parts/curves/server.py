@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 from itertools import islice
 
-from jupyter_dist.numbers.curves import Curve, csv_lines, curves_of_lines
 from jupyter_dist.parts.curves import models
+from jupyter_dist.parts.curves.reading import Curve, csv_lines, curves_of_lines
 from jupyter_dist.server.folding.printed import printed_lines
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.groups.operations import FileAnswer

@@ -3,5 +3,6 @@
 from jupyter_dist.protocol.models.sentences import say
 
 WORDS = ("dist_peek", "peek_values", "peeked")  # by which code names it
+COMMON_WORDS = ("peek",)  # stores have a request of this name
 NEWER_REQUESTS = {"peek": say("read values while a cell runs")}
 MAGICS = {"%dist_peek": "In Python, group.peek()."}

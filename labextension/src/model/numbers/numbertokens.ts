@@ -1,6 +1,6 @@
 /**
  * Finds the numbers of a line, so that lines can be compared without them.
- * The Python counterpart is jupyter_dist/numbers/tokens.py; both run
+ * The Python counterpart is jupyter_dist/parts/curves/tokens.py; both run
  * tests/vectors/lines.json, and their curves tests/vectors/curves.json.
  */
 import { WHITE } from '../format/characters';

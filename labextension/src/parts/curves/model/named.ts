@@ -1,6 +1,6 @@
 /**
  * Finds the numbers of a line that have a name, as in "step 23 loss 0.087". Pure.
- * The Python counterpart is jupyter_dist/numbers/curves.py; both run tests/vectors/curves.json.
+ * The Python counterpart is jupyter_dist/parts/curves/reading.py; both run tests/vectors/curves.json.
  */
 import { numCharacters, WHITE } from '../../../model/format/characters';
 import { isDecimal, IToken, tokenize } from '../../../model/numbers/numbertokens';

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jupyter_dist.client.bundles.bundle import rank_label
-from jupyter_dist.numbers.curves import Curve
+from jupyter_dist.parts.curves.reading import Curve
 from jupyter_dist.protocol.ranks import RankSet
 
 _HEAD = ("curve", "ranks", "numbers", "steps", "first", "last", "lowest", "highest")

@@ -1,6 +1,6 @@
 """Checks in a notebook of another client: the note in a cell's output, and the magic."""
 
-from checks import kinds
+from . import kinds
 
 (WRONG,) = (kind for kind in kinds.WRONG if kind.name == "zero_grad is forgotten")
 SAYS = "The gradients on ranks 0-1 are not set to zero between steps (line "

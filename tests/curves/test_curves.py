@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from waits import PATIENCE, until
 
 from jupyter_dist.client import JupyterDistError
-from jupyter_dist.numbers.curves import csv_lines, curves_of, curves_of_lines, named_numbers
+from jupyter_dist.parts.curves.reading import csv_lines, curves_of, curves_of_lines, named_numbers
 from jupyter_dist.server.folding.printed import printed_lines
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "curves.json").read_text())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_dist.numbers.tokens import tokenize
+from jupyter_dist.parts.curves.tokens import tokenize
 
 LINES = json.loads((Path(__file__).parents[1] / "vectors" / "lines.json").read_text())
 

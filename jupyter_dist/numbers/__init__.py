@@ -1,1 +1,0 @@
-"""Numbers in what ranks print: tokens of a line, and curves. Pure."""
