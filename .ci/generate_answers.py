@@ -48,7 +48,7 @@ from typing import Any, Literal
 
 from jupyter_dist.client.answers.base import ApiList, listed
 from jupyter_dist.client.answers import infos
-from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
+from jupyter_dist.client.results.comparing import VariableComparison
 from jupyter_dist.client.results.result import Result
 
 from jupyter_dist.protocol.parts import of_part
@@ -65,7 +65,7 @@ from __future__ import annotations
 from jupyter_dist.protocol.parts import of_part
 '''
 # Answers with methods of their own.
-RESULTS = {"Variables": "VariableTable", "Comparison": "VariableComparison"}
+RESULTS = {"Comparison": "VariableComparison"}
 PARTS_OF_CLIENT = find_modules("client").modules
 # By the name of the answer, the class of a part, and the part.
 PART_RESULTS = {

@@ -30,7 +30,6 @@ from .contact.server_link import Answer, RequestHandler, answer
 EMPTY_CACHE_SECONDS = 10.0
 KILL_SECONDS = 5.0
 COMPLETE_SECONDS = 0.5
-VARIABLES_SECONDS = 5.0
 PREVIEW_SECONDS = 20.0
 PAGE_BYTES = 4 << 20
 
@@ -70,7 +69,6 @@ class Requests:
             "empty_cache": self._empty_cache,
             "complete": self._complete,
             "inspect": self._inspect,
-            "variables": self._variables,
             "stacks": self._stacks,
             "verdicts": self._verdicts,
             "watch": self._watch,
@@ -260,11 +258,6 @@ class Requests:
         position = header["cursor_pos"]
         reply = await rank.request("inspect", COMPLETE_SECONDS, payload, cursor_pos=position, detail=detail)
         return answer(**{name: reply[name] for name in ("found", "data", "busy")})
-
-    async def _variables(self, header: Header, payload: bytes) -> Answer:
-        """Pass a request about variables to a rank, which answers between cells, and its answer back."""
-        reply = await self._agent.begun_rank(header["rank"]).request("variables", VARIABLES_SECONDS, payload)
-        return answer(reply=reply.fields())
 
     async def _verdicts(self, _header: Header, _: bytes) -> Answer:
         self._agent.need_group()

@@ -15,8 +15,7 @@ from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.blocking.execution import Execution
 from jupyter_dist.client.blocking.group import Client, Group
 from jupyter_dist.client.blocking.notebook_launcher import notebook_launcher
-from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
-from jupyter_dist.client.results.holders import MemoryHolders
+from jupyter_dist.client.results.comparing import VariableComparison
 from jupyter_dist.client.results.result import CellError, RankError, RankResult, Result
 from jupyter_dist.client.results.samples import SampleSeries
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
@@ -36,14 +35,12 @@ __all__ = [
     "Execution",
     "Group",
     "JupyterDistError",
-    "MemoryHolders",
     "RankError",
     "RankResult",
     "Result",
     "SampleSeries",
     "TimedOutError",
     "VariableComparison",
-    "VariableTable",
     "attach",
     "connect",
     "notebook_launcher",

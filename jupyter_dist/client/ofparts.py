@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from jupyter_dist.parts.curves.client import Curve, CurveTable
     from jupyter_dist.parts.drift.client import CatchUpError, CaughtUp, CellDrift, NotRun, Step
     from jupyter_dist.parts.saves.client import CellToRerun, Restored
+    from jupyter_dist.parts.variables.client import MemoryHolders, VariableTable
 
 __all__: list[str] = [
     "CatchUpError",
@@ -14,7 +15,9 @@ __all__: list[str] = [
     "CellToRerun",
     "Curve",
     "CurveTable",
+    "MemoryHolders",
     "NotRun",
     "Restored",
     "Step",
+    "VariableTable",
 ]

@@ -13,14 +13,12 @@ from jupyter_dist.client.blocking.report import (
     sample_if_any,
     status_text,
 )
-from jupyter_dist.client.displays.live import show_table
 from jupyter_dist.client.startoptions import OPTIONS, add_start_options, word_of
 from jupyter_dist.magics.automode import AutoMode
 from jupyter_dist.magics.base import RankMagics, joined, start_fields
 from jupyter_dist.magics.completion import RankNames
 from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, sentences, takes
 from jupyter_dist.magics.session import COMPARED, Session
-from jupyter_dist.protocol.ranks import EXAMPLES
 
 LOCAL_ADDRESSES = ("localhost", "127.0.0.1", "::1")
 DEFAULT_RANKS = 2
@@ -95,21 +93,6 @@ def park_parser() -> MagicParser:
     parser = MagicParser("%dist_park", description="Give the devices of this notebook's group back while it is idle.")
     parser.add_argument("--to", choices=("host", "file"), default="host", help="where tensors go (default: host)")
     parser.add_argument("--folder", help="for files: an absolute path (default: the group's folder)")
-    return parser
-
-
-def variables_parser() -> MagicParser:
-    """Return the parser of `%dist_variables`."""
-    parser = MagicParser("%dist_variables", description="List the variables of ranks, equal ones once.")
-    parser.add_argument("-r", "--ranks", default="all", help=f"{EXAMPLES} (all)")
-    return parser
-
-
-def compare_parser() -> MagicParser:
-    """Return the parser of `%dist_compare`."""
-    parser = MagicParser("%dist_compare", description="Show what of a variable differs between ranks.")
-    parser.add_argument("name", help="a variable or a part of it: model, model.weight, states[0]")
-    parser.add_argument("-r", "--ranks", default="all", help=f"{EXAMPLES} (all)")
     return parser
 
 
@@ -264,26 +247,6 @@ class DistMagics(RankMagics):
         group = self.group_if_any()
         if group is not None:
             print(group.resume().model["note"])
-
-    @line_magic
-    @sentences
-    @takes(variables_parser)
-    def dist_variables(self, line: str) -> None:
-        """List the variables of ranks, equal ones once; what differs is marked. Ranks that run a cell are not asked."""
-        options = variables_parser().parse(line)
-        group = self.group_if_any()
-        if group is not None:
-            show_table(group.variables(options.ranks))
-
-    @line_magic
-    @sentences
-    @takes(compare_parser)
-    def dist_compare(self, line: str) -> None:
-        """Show which parts of a variable differ on which ranks, by how much, and which could not be compared."""
-        options = compare_parser().parse(line)
-        group = self.group_if_any()
-        if group is not None:
-            show_table(group.compare(options.name, options.ranks))
 
     @line_magic
     @sentences

@@ -81,7 +81,6 @@ class Control:
             "empty_cache": self._on_empty_cache,
             "complete": self._on_complete,
             "inspect": self._on_inspect,
-            "variables": self._on_variables,
             "preview_save": self._on_preview_save,
             "report_memory": self._on_report_memory,
             "rejoin": self._on_rejoin,
@@ -235,22 +234,6 @@ class Control:
             return
         look = partial(inspection.look, self.runner.shell, code, cursor_pos, header["detail"])
         self._in_main_thread(header, lambda: self._answer(header, **look()))
-
-    def _on_variables(self, header: Header, payload: bytes) -> None:
-        if self.interrupter.current is not None:
-            self._answer(header, busy=True)
-            return
-
-        def look() -> None:
-            from .cells.variables import answers  # few ask
-
-            hidden = self.runner.shell.user_ns_hidden
-            try:
-                self._answer(header, **answers.answer(self.namespace, hidden, self.memory, payload))
-            except JupyterDistError as err:
-                self._refuse(header, err)
-
-        self._in_main_thread(header, look)
 
     def _on_preview_save(self, header: Header, _: bytes) -> None:
         if self.interrupter.current is not None:

@@ -19,13 +19,13 @@ def test_each_command_has_a_class_that_knows_its_name(name):
 
 def test_an_operation_with_a_command_has_one_with_its_arguments():
     named = [operation for operation in OPERATIONS if operation.command]
-    assert {"stacks", "variables"} <= {operation.command for operation in named}
+    assert {"stacks", "park"} <= {operation.command for operation in named}
     for operation in named:
         command = COMMANDS[operation.command].load()
         assert issubclass(command, OperationCommand)
         assert command.operation is operation
-    options = COMMANDS["variables"].load()().parser().parse_args(["t", "--ranks", "0"])
-    assert (options.group, options.ranks) == ("t", "0")
+    options = COMMANDS["park"].load()().parser().parse_args(["t", "--to", "file"])
+    assert (options.group, options.to) == ("t", "file")
 
 
 @pytest.mark.parametrize("name", ["status", "stacks", "logs", "attach"])

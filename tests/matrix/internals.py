@@ -115,7 +115,7 @@ NAMES = [
     Name(PARAM, "_setattr_on_modules", "puts a parameter into its modules", RESIZE),
     Name("torch", "_utils", "how torch pickles tensors", f"tests/state: {CPU}"),
     Name("torch._utils", "_rebuild_wrapper_subclass", "makes a tensor subclass that holds others, such as a DTensor, again", f"tests/state: {CPU}; {UNSEEN}"),
-    Name("torch.distributed.tensor.DTensor", "_local_tensor", "this rank's part of a DTensor", f"tests/client/test_differences.py: {CPU}"),
+    Name("torch.distributed.tensor.DTensor", "_local_tensor", "this rank's part of a DTensor", f"tests/variables/test_differences.py: {CPU}"),
     Name("torch.distributed.tensor.DTensor", "_op_dispatcher", "holds the cache of how operations are sharded", REVIVAL),
     Name("torch._C", "_clear_DTensor_sharding_propagator_cache", "forgets how operations were sharded on earlier meshes, where it is in C++", REVIVAL),
     Name("torch", "_C", "torch's part in C++", f"tests/compat: {CPU}"),

@@ -11,8 +11,8 @@ FIND = """
 import torch
 from jupyter_dist.parts.parking.rank.storages import find_storages, why_addresses_matter
 from jupyter_dist.parts.parking.rank.moving import MovedStorages
-from jupyter_dist.rank.cells.variables.opening import StepBudget
-from jupyter_dist.rank.cells.variables.storages import held_by
+from jupyter_dist.rank.cells.values.opening import StepBudget
+from jupyter_dist.rank.cells.values.storages import held_by
 def is_found(tensor):
     return tensor.untyped_storage().data_ptr() in {one.data_ptr() for one in find_storages("cpu").movable}
 """

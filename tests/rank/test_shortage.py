@@ -6,8 +6,8 @@ import pytest
 
 from jupyter_dist.rank.cells.errors import neighbours
 from jupyter_dist.rank.cells.errors.shortage import asked_bytes, find_shortage, lines_of
-from jupyter_dist.rank.cells.variables.holders import HeldStorages, Holder
-from jupyter_dist.rank.cells.variables.storages import Holding
+from jupyter_dist.rank.cells.values.holders import HeldStorages, Holder
+from jupyter_dist.rank.cells.values.storages import Holding
 from jupyter_dist.system import processes
 
 GIB = 1 << 30

@@ -8,6 +8,7 @@ from libraries import OPTIMIZERS as LIBRARIES  # noqa: F401 (of the groups that 
 from waits import until
 
 from jupyter_dist.client import Client, JupyterDistError, RankError
+from jupyter_dist.protocol.operations import BY_NAME
 
 TRAIN = """
 import torch.nn as nn
@@ -91,7 +92,8 @@ def test_the_count_and_the_history_of_cells_go_on(group, client, folder):
     assert result.execution["execution_count"] == 4
     assert result.values[1] == repr(("n = 1\nn * 2", 4, 2))
     assert "n" in new.complete("n").matches
-    assert "n" in repr(new.variables())
+    if "variables" in BY_NAME:
+        assert "n" in repr(new.variables())
 
 
 def test_a_save_waits_for_the_cell_of_another_client_and_keeps_the_next_one_waiting(group, folder):

@@ -119,7 +119,7 @@ SHOWN = [
         "parts/undo/agent",
     ),
     *("saves", "rank/state/saving.py", "agent/group/cells/asking.py", "agent/group/cells/dispatch.py"),
-    *("parts/parking/rank", "parts/undo/rank", "rank/cells/clients/transfers.py", "rank/cells/variables/numbers.py"),
+    *("parts/parking/rank", "parts/undo/rank", "rank/cells/clients/transfers.py", "rank/cells/values/numbers.py"),
     *("protocol/ranks.py", "protocol/wire/earlier.py", "agent/contact/owners.py", "agent/group"),
     *("agent/nodes/head.py", "agent/nodes/member.py", "agent/nodes/paths.py", "agent/processes/failedstart.py"),
     *("rank/control.py", "rank/state", "server/analysis", "server/script/runs.py"),

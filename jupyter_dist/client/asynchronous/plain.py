@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_dist.client.answers import infos
 from jupyter_dist.client.answers.base import ApiList, listed
-from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
+from jupyter_dist.client.results.comparing import VariableComparison
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.parts import of_part
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jupyter_dist.client.answers import infos
     from jupyter_dist.client.answers.base import ApiList, listed
     from jupyter_dist.client.answers.infos import PeekedInfo
-    from jupyter_dist.client.ofparts import CaughtUp, CellDrift, CurveTable, Restored, Step
+    from jupyter_dist.client.ofparts import CaughtUp, CellDrift, CurveTable, Restored, Step, VariableTable
     from jupyter_dist.client.results.result import Result
     from jupyter_dist.protocol.wire.requests import RunOptions
 
@@ -111,26 +111,6 @@ class PlainAsyncGroup(GroupCaller):
         Ranks that do not answer within 2 s are `unknown`.
         """
         return listed(infos.RankStackInfo, (await self._call("stacks"))["stacks"])
-
-    async def variables(self, ranks: str = "all") -> VariableTable:
-        """Return the variables of ranks, with their differences; ranks that run a cell are not asked.
-
-        Args:
-            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
-        """
-        return VariableTable(await self._call("variables", query={"ranks": ranks}))
-
-    async def compare(self, name: str, ranks: str = "all") -> VariableComparison:
-        """Return where, on which ranks and by how much a variable differs, and what was not compared.
-
-        Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all.
-
-        Args:
-            name: A variable, or a part of it by attributes and items: `model`, `model.layer.weight`,
-                `states[0]`, `model.state_dict()`. Nothing is computed.
-            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
-        """
-        return VariableComparison(await self._call("compare", body={"name": name, "ranks": ranks}))
 
     async def history(self, number: int = 500) -> ApiList[infos.HistoryCellInfo]:
         """Return the last cells of all clients that ran on this group, oldest first, with their code.
@@ -256,6 +236,27 @@ class PlainAsyncGroup(GroupCaller):
     async def undoable(self) -> ApiList[infos.UndoableCellInfo]:
         """Return the cells that can be undone now, newest first, with their cost."""
         return listed(infos.UndoableCellInfo, (await self._call("undoable"))["cells"])
+
+    async def variables(self, ranks: str = "all") -> VariableTable:
+        """Return the variables of ranks, with their differences; ranks that run a cell are not asked.
+
+        Args:
+            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
+        """
+        found: VariableTable = of_part("variables").VariableTable(await self._call("variables", query={"ranks": ranks}))
+        return found
+
+    async def compare(self, name: str, ranks: str = "all") -> VariableComparison:
+        """Return where, on which ranks and by how much a variable differs, and what was not compared.
+
+        Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all.
+
+        Args:
+            name: A variable, or a part of it by attributes and items: `model`, `model.layer.weight`,
+                `states[0]`, `model.state_dict()`. Nothing is computed.
+            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
+        """
+        return VariableComparison(await self._call("compare", body={"name": name, "ranks": ranks}))
 
     async def curves_csv(self, execution_id: str | None = None) -> str:
         """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""

@@ -20,7 +20,7 @@ from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
 from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.blocking.loop import LoopThread
-from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
+from jupyter_dist.client.results.comparing import VariableComparison
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.results.samples import SampleSeries
 from jupyter_dist.protocol.parts import of_part
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from jupyter_dist.client.answers.infos import PeekedInfo
     from jupyter_dist.client.blocking.asking import Ask
     from jupyter_dist.client.displays.live import Show
-    from jupyter_dist.client.ofparts import CaughtUp, CellDrift, CurveTable, Restored, Step
+    from jupyter_dist.client.ofparts import CaughtUp, CellDrift, CurveTable, Restored, Step, VariableTable
     from jupyter_dist.client.results.result import Result
     from jupyter_dist.protocol.wire.requests import RunOptions
 
@@ -382,26 +382,6 @@ class BlockingGroup:
         """
         return self._loop.run(self._group.stacks())
 
-    def variables(self, ranks: str = "all") -> VariableTable:
-        """Return the variables of ranks, with their differences; ranks that run a cell are not asked.
-
-        Args:
-            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
-        """
-        return self._loop.run(self._group.variables(ranks))
-
-    def compare(self, name: str, ranks: str = "all") -> VariableComparison:
-        """Return where, on which ranks and by how much a variable differs, and what was not compared.
-
-        Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all.
-
-        Args:
-            name: A variable, or a part of it by attributes and items: `model`, `model.layer.weight`,
-                `states[0]`, `model.state_dict()`. Nothing is computed.
-            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
-        """
-        return self._loop.run(self._group.compare(name, ranks))
-
     def history(self, number: int = 500) -> ApiList[infos.HistoryCellInfo]:
         """Return the last cells of all clients that ran on this group, oldest first, with their code.
 
@@ -517,6 +497,26 @@ class BlockingGroup:
     def undoable(self) -> ApiList[infos.UndoableCellInfo]:
         """Return the cells that can be undone now, newest first, with their cost."""
         return self._loop.run(self._group.undoable())
+
+    def variables(self, ranks: str = "all") -> VariableTable:
+        """Return the variables of ranks, with their differences; ranks that run a cell are not asked.
+
+        Args:
+            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
+        """
+        return self._loop.run(self._group.variables(ranks))
+
+    def compare(self, name: str, ranks: str = "all") -> VariableComparison:
+        """Return where, on which ranks and by how much a variable differs, and what was not compared.
+
+        Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all.
+
+        Args:
+            name: A variable, or a part of it by attributes and items: `model`, `model.layer.weight`,
+                `states[0]`, `model.state_dict()`. Nothing is computed.
+            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
+        """
+        return self._loop.run(self._group.compare(name, ranks))
 
     def curves_csv(self, execution_id: str | None = None) -> str:
         """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""

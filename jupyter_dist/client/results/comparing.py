@@ -1,60 +1,16 @@
-"""The variables of ranks and their differences: the results of `group.variables()` and `group.compare()` as text."""
+"""The differences of a variable between ranks: the result of `group.compare()` as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from html import escape
+from typing import Any
 
 from jupyter_dist.client.answers.base import ApiList, listed
-from jupyter_dist.client.answers.infos import NotComparedInfo, TensorDifferenceInfo, VariableInfo
+from jupyter_dist.client.answers.infos import NotComparedInfo, TensorDifferenceInfo
+from jupyter_dist.client.answers.texts import format_bytes
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol.models import differences as models
-
-from .holders import MemoryHolders, format_bytes
-
-MAX_NAMED = 10
-COLUMNS = ("type", "shape", "dtype", "device", "bytes", "value")
-
-
-class VariableTable:
-    """The variables of ranks; `model` is the answer of the API (docs/api.md, Variables)."""
-
-    def __init__(self, model: models.VariablesModel) -> None:
-        self.model = model
-
-    def __iter__(self) -> Iterator[VariableInfo]:
-        return map(VariableInfo, self.model["variables"])
-
-    def __len__(self) -> int:
-        return len(self.model["variables"])
-
-    def __getitem__(self, name: str) -> VariableInfo:
-        found = next((one for one in self if one.name == name), None)
-        if found is None:
-            raise KeyError(name)
-        return found
-
-    @property
-    def holders(self) -> MemoryHolders:
-        """Return the holders of each rank's memory: variables, results in Out, calls of the last traceback."""
-        return MemoryHolders(self.model.get("memory", []), list(_notes(self.model)))
-
-    @property
-    def differing(self) -> ApiList[VariableInfo]:
-        """Return the variables that are not the same on all ranks that answered."""
-        return listed(VariableInfo, filter(differs, self.model["variables"]))
-
-    def __repr__(self) -> str:
-        return (
-            "\n".join([*_table(list(_rows(self))), *_notes(self.model), *_unseen(self.model["variables"])])
-            or "No variables."
-        )
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("name", "ranks", *COLUMNS))
-        body = "".join(_html_rows(one) for one in self.model["variables"])
-        notes = "".join(f"<p>{escape(note)}</p>" for note in [*_notes(self.model), *_unseen(self.model["variables"])])
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
 
 class VariableComparison:
@@ -98,7 +54,7 @@ class VariableComparison:
             f"  {one['path'] or model['name']}  not compared on {rank_label(one['ranks'])}: {one['why']}"
             for one in model["not_compared"]
         ]
-        return "\n".join([*lines, *_notes(model)])
+        return "\n".join([*lines, *notes(model)])
 
 
 def _compared_text(model: models.ComparisonModel) -> str:
@@ -127,11 +83,6 @@ def _number(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def differs(variable: models.Variable) -> bool:
-    """Return whether ranks have something else under a name, as far as the listing looked."""
-    return len(variable["rows"]) > 1 or bool(variable["missing"])
-
-
 def difference_text(one: models.TensorDifference) -> str:
     """Return a line about one difference."""
     ranks, reference = rank_label(one["ranks"]), rank_label(one["reference"])
@@ -158,78 +109,11 @@ def _numbers_text(one: models.TensorDifference, reference: str) -> str:
     return f"{one['different']} of {one['compared']} elements{part} differ from {reference}{most}{odd}"
 
 
-def _cells(row: models.VariableRow) -> list[str]:
-    size = "" if row["bytes"] is None else format_bytes(row["bytes"])
-    return [row["type"], row["shape"], row["dtype"], row["device"], size, row["value"]]
-
-
-INSIDE = "other contents"
-
-
-def _values(one: models.Variable) -> list[str]:
-    """Return the value of each row; where rows look the same, add that they differ."""
-    rows = one["rows"]
-    if len(rows) > 1 and len({tuple(_cells(row)) for row in rows}) < len(rows):
-        return [f"{row['value']} ({INSIDE})" if row["value"] else INSIDE for row in rows]
-    return [row["value"] for row in rows]
-
-
-def _rows(variables: VariableTable) -> Iterator[list[str]]:
-    for one in variables.model["variables"]:
-        marked = "*" if differs(one) else " "
-        for number, (row, value) in enumerate(zip(one["rows"], _values(one), strict=True)):
-            cells = [*_cells(row)[:-1], value]
-            yield [f"{marked} {one['name']}" if number == 0 else "", rank_label(row["ranks"]), *cells]
-        if one["missing"]:
-            yield ["", rank_label(one["missing"]), "not defined"]
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    full = [[*row, *[""] * (len(COLUMNS) + 2 - len(row))] for row in rows]
-    widths = [max(len(row[column]) for row in full) for column in range(len(COLUMNS) + 2)] if full else []
-    return ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in full]
-
-
-def _html_rows(one: models.Variable) -> str:
-    cells = [[*_cells(row)[:-1], value] for row, value in zip(one["rows"], _values(one), strict=True)]
-    odd = [len({row[column] for row in cells}) > 1 or INSIDE in cells[0][column] for column in range(len(COLUMNS))]
-    lines = []
-    for row, texts in zip(one["rows"], cells, strict=True):
-        marked = "".join(
-            f"<td><strong>{escape(text)}</strong></td>" if is_odd else f"<td>{escape(text)}</td>"
-            for text, is_odd in zip(texts, odd, strict=True)
-        )
-        lines.append(f"<tr><td>{escape(one['name'])}</td><td>{escape(rank_label(row['ranks']))}</td>{marked}</tr>")
-    if one["missing"]:
-        ranks = escape(rank_label(one["missing"]))
-        lines.append(f"<tr><td></td><td>{ranks}</td><td><strong>not defined</strong></td></tr>")
-    return "".join(lines)
-
-
-def _notes(model: models.VariablesModel | models.ComparisonModel) -> Iterator[str]:
+def notes(model: Mapping[str, Any]) -> Iterator[str]:
+    """Yield notes about ranks that were not asked, and what is not listed."""
     if model["busy"]:
         yield f"Busy: {rank_label(model['busy'])}. They answer between cells."
     if model["silent"]:
         yield f"No answer: {rank_label(model['silent'])}."
     if model["left_out"]:
         yield f"Not listed: {model['left_out']} more."
-
-
-def _unseen(variables: Sequence[models.Variable]) -> Iterator[str]:
-    """Yield notes about variables that look the same on all ranks, but were not compared in full."""
-    alike = [one for one in variables if not differs(one)]
-    unseen = {one["name"]: one["rows"][0].get("unseen", "") for one in alike if one["rows"]}
-    numbers = [name for name, words in unseen.items() if words.startswith(_NUMBERS)]
-    others = [name for name, words in unseen.items() if words and (";" in words or name not in numbers)]
-    if numbers:
-        yield f"Numbers in tensors were not compared: {_list(numbers)}. `compare` does that."
-    if others:
-        yield f"Not looked at to the end: {_list(others)}."
-
-
-_NUMBERS = "the numbers of"
-
-
-def _list(names: Sequence[str]) -> str:
-    rest = len(names) - MAX_NAMED
-    return ", ".join(names[:MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")

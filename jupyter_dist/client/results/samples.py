@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from jupyter_dist.client.answers.infos import RankSamplesInfo
+from jupyter_dist.client.answers.texts import format_bytes
 from jupyter_dist.protocol.models import machine
-
-from .holders import format_bytes
 
 _COLUMNS = ("resident_bytes", "allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes", "cpu_percent")
 

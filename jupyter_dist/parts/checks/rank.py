@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.rank.cells.interrupt import CurrentExecution
-from jupyter_dist.rank.cells.variables import answers
+from jupyter_dist.rank.cells.values import answers
 from jupyter_dist.rank.guard.own import json
 from jupyter_dist.rank.part import RankCore, RankPart, RankRequest
 from jupyter_dist.transport.frames import Header

@@ -11,9 +11,9 @@ import torch
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.wire.places import describe_line, is_library
-from jupyter_dist.rank.cells.variables import listing, numbers
-from jupyter_dist.rank.cells.variables.opening import StepBudget, is_tensor
-from jupyter_dist.rank.cells.variables.walk import MAX_CHARS, Walk
+from jupyter_dist.rank.cells.values import describing, numbers
+from jupyter_dist.rank.cells.values.opening import StepBudget, is_tensor
+from jupyter_dist.rank.cells.values.walk import MAX_CHARS, Walk
 from jupyter_dist.rank.collectives.torch_compat import without_functions
 from jupyter_dist.rank.guard.frames import of_main_thread
 from jupyter_dist.rank.part import RankPart, RankRequest
@@ -75,7 +75,7 @@ def _describe(value: Any, path: str, left: StepBudget) -> dict[str, Any] | None:
             text = ", ".join(node.text for node in walk.nodes)[:MAX_CHARS]
             return {"type": "", "shape": "", "dtype": "", "device": "", "value": text}
         value = walk.nodes[0].value
-    row = listing.describe(value, None, left)
+    row = describing.describe(value, None, left)
     if not row["value"] and row["kind"] == "tensor" and row["device"] == "cpu":
         row["value"] = _first_numbers(value)
     return {name: row[name] for name in ("type", "shape", "dtype", "device", "value")}

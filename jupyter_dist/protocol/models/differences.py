@@ -1,4 +1,4 @@
-"""What the API sends about differences between ranks: variables, and tensors that are not the same.
+"""What the API sends about values on ranks, and about tensors and other values that are not the same.
 
 Beside models.py: see there for what is generated from these types.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from jupyter_dist.protocol.field import Field, RankSet
-
-from .memory import HeldMemory
 
 if TYPE_CHECKING:
     # Agent and ranks only have the standard library of Python 3.10, which lacks this name; they never use it.
@@ -47,31 +45,6 @@ class VariableOnRank(TypedDict):
     unseen: NotRequired[
         Annotated[str, Field("What the checksum does not have: the numbers of tensors, classes that cannot be read.")]
     ]
-
-
-class VariableRow(VariableOnRank):
-    """What a variable is on ranks that have it alike."""
-
-    ranks: RankSet
-
-
-class Variable(TypedDict):
-    """A name, and the variable behind it on the ranks."""
-
-    name: str
-    rows: list[VariableRow]
-    missing: Annotated[RankSet, Field("Ranks without this variable.")]
-
-
-class VariablesModel(TypedDict):
-    """The variables that cells made on ranks."""
-
-    ranks: Annotated[RankSet, Field("Ranks that answered.")]
-    busy: Annotated[RankSet, Field("Ranks that run a cell; they are not asked.")]
-    silent: Annotated[RankSet, Field("Ranks that are dead, starting, or did not answer.")]
-    left_out: Annotated[int, Field("How many names of a rank are not listed.")]
-    variables: list[Variable]
-    memory: Annotated[list[HeldMemory], Field("By rank.")]
 
 
 class TensorDifference(TypedDict):

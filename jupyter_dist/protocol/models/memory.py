@@ -32,18 +32,3 @@ class MemoryHolder(TypedDict):
         int, Field("Bytes that no other holder in the list holds, so that removing this one frees them.")
     ]
     parts: Annotated[dict[str, int], Field("Bytes of `parameters`, `buffers`, `gradients` and `state` among them.")]
-
-
-class HeldMemory(TypedDict):
-    """What holds the memory of a rank."""
-
-    rank: int
-    bytes: Annotated[int, Field("Of all tensors, arrays and large texts that something holds, each storage once.")]
-    devices: Annotated[dict[str, int], Field("The same by device.")]
-    resident_bytes: Annotated[int, Field("Of the process.")]
-    allocated_bytes: Annotated[int | None, Field("Of tensors on the device; null on CPU.")]
-    reserved_bytes: Annotated[int | None, Field("The allocated bytes, and what torch keeps for later tensors.")]
-    peak_bytes: Annotated[int | None, Field("The most that was allocated.")]
-    holders: Annotated[list[MemoryHolder], Field("The largest first; at most 100.")]
-    left_out: Annotated[int, Field("How many holders are not listed.")]
-    is_whole: Annotated[bool, Field("Whether everything was looked at; lists of many objects are not.")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jupyter_dist.protocol.models import differences, machine, models
+from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.wire import queries, requests
 
 from .declaration import Answer, Operation
@@ -204,31 +204,6 @@ GROUP_OPERATIONS = (
             "The stacks of the main threads; ranks with equal ones share an entry", models.Stacks, field="stacks"
         ),
         errors=ASKING,
-    ),
-    Operation(
-        name="variables",
-        command="variables",
-        verb="get",
-        path="groups/{group}/variables",
-        right="read",  # by types alone, runs no code of cells
-        sentence="Return the variables of ranks, with their differences; ranks that run a cell are not asked.",
-        query=queries.RanksQuery,
-        answer=Answer("The variables that cells made, equal ones once", differences.VariablesModel),
-        errors=(*ASKING, "bad_ranks"),
-    ),
-    Operation(
-        name="compare",
-        verb="post",
-        path="groups/{group}/compare",
-        right="execute",  # takes the time of ranks
-        sentence="Return where, on which ranks and by how much a variable differs, and what was not compared.",
-        details=(
-            "Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all."
-        ),
-        body=requests.CompareRequest,
-        answer=Answer("What differs, and what was not compared", differences.ComparisonModel),
-        errors=(*ASKING, "bad_ranks", "not_found", "rank_dead"),
-        answer_seconds=COMPARE_SECONDS,
     ),
     Operation(
         name="history",

@@ -28,7 +28,6 @@ MAX_GROUP_RANKS = 4096
 MAX_PATH = 4096
 CHUNK_BYTES = 4 << 20  # of a file on its way to another machine
 MAX_VARIABLES = 500
-MAX_NAME_CHARS = 200
 MAX_SAVE_NAME = 100
 MAX_TRANSFER_SECONDS = 24 * 3600
 DEFAULT_TRANSFER_SECONDS = 3600
@@ -511,21 +510,6 @@ class RanksRequest(TypedDict, total=False):
     """A body that selects ranks; default: all."""
 
     ranks: Expression
-
-
-class CompareRequest(TypedDict):
-    """The body of POST .../compare."""
-
-    name: Annotated[
-        str,
-        Field(
-            "A variable, or a part of it by attributes and items: `model`, `model.layer.weight`, `states[0]`, "
-            "`model.state_dict()`. Nothing is computed.",
-            minLength=1,
-            maxLength=MAX_NAME_CHARS,
-        ),
-    ]
-    ranks: NotRequired[Expression]
 
 
 class EmptyRequest(TypedDict):

@@ -19,7 +19,7 @@ from jupyter_dist.protocol.models import differences as models
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 
-from .differences import Ask, BusyError, ask_all
+from .asking import Ask, BusyError, ask_all
 
 CHECKSUM_SECONDS = 20.0  # of a comparison; a rank takes a second for some gigabytes
 MAX_COMPARED_BYTES = 64 << 20  # by elements, of all tensors that differ

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import differences, machine, models
+from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
 from jupyter_dist.protocol.wire.specs import ExecutionSpec, ReplaceSpec
-from jupyter_dist.server.analysis.comparison import compare
-from jupyter_dist.server.analysis.differences import list_variables
 from jupyter_dist.server.devices.samples import seconds_ago
 from jupyter_dist.server.mirror.logs import log_text
 from jupyter_dist.server.script.writer import write_script
@@ -184,16 +181,6 @@ class GroupOperations:
         answer, _ = await self._mirror.ask("verdicts")
         return {"shown": answer["shown"], "refuted": answer["refuted"], "verdicts": answer["verdicts"]}
 
-    async def variables(self, ranks: str = "all") -> differences.VariablesModel:
-        """Return the variables of idle ranks; no code of users runs there."""
-        self._mirror.status.check_awake()  # else its ranks would be listed as silent
-        return await list_variables(self._ask_variables, self._chosen(ranks))
-
-    async def compare(self, name: str, ranks: str = "all") -> differences.ComparisonModel:
-        """Compare a variable between ranks."""
-        self._mirror.status.check_awake()
-        return await compare(self._ask_variables, name, self._chosen(ranks))
-
     async def history(self, number: int = 500) -> machine.HistoryModel:
         """Return the last cells that ran, with their code; also the cells from before a restart of the ranks."""
         return {"cells": await self._mirror.history.cells(number)}
@@ -352,11 +339,6 @@ class GroupOperations:
         payload = code.encode("utf-8", "replace")
         answer, _ = await self._mirror.ask(request, payload, rank=rank, cursor_pos=position, **fields)
         return answer
-
-    async def _ask_variables(self, rank: int, asked: dict[str, Any]) -> dict[str, Any]:
-        """Ask a rank about its variables, between cells (docs/messaging.md)."""
-        answer, _ = await self._mirror.ask("variables", json.dumps(asked).encode(), rank=rank)
-        return dict(answer["reply"])
 
     def _chosen(self, ranks: str) -> list[int]:
         return list(self._mirror.status.rank_set(ranks))

@@ -896,29 +896,6 @@ export interface IMemoryHolder {
   parts: Record<string, number>;
 }
 
-/** What holds the memory of a rank. */
-export interface IHeldMemory {
-  rank: number;
-  /** Of all tensors, arrays and large texts that something holds, each storage once. */
-  bytes: number;
-  /** The same by device. */
-  devices: Record<string, number>;
-  /** Of the process. */
-  resident_bytes: number;
-  /** Of tensors on the device; null on CPU. */
-  allocated_bytes: number | null;
-  /** The allocated bytes, and what torch keeps for later tensors. */
-  reserved_bytes: number | null;
-  /** The most that was allocated. */
-  peak_bytes: number | null;
-  /** The largest first; at most 100. */
-  holders: IMemoryHolder[];
-  /** How many holders are not listed. */
-  left_out: number;
-  /** Whether everything was looked at; lists of many objects are not. */
-  is_whole: boolean;
-}
-
 /** What a variable is on a rank. Read from its type: no code of its class runs. */
 export interface IVariableOnRank {
   type: string;
@@ -941,54 +918,6 @@ export interface IVariableOnRank {
   content?: string;
   /** What the checksum does not have: the numbers of tensors, classes that cannot be read. */
   unseen?: string;
-}
-
-/** What a variable is on ranks that have it alike. */
-export interface IVariableRow {
-  type: string;
-  /** `tensor`, `array`, `module`, `container`, `object`; empty of plain values. */
-  kind: string;
-  /** [2, 3]; the length of a container or text; the number of tensors of a module. */
-  shape: string;
-  dtype: string;
-  /** Without its index if it is the rank's own. */
-  device: string;
-  /** Of the storages that it holds, each once: a view holds the whole one. Null of what has no such size. */
-  bytes: number | null;
-  /** What else holds a part of this memory; at most 5. */
-  shares?: string[];
-  /** Bytes of `parameters`, `buffers`, `gradients` and `state` among them. */
-  parts?: Record<string, number>;
-  /** Of numbers, texts and tensors of one element; of containers and objects their first values; of modules `eval`, and how many parameters have no gradients. About 80 characters at most. */
-  value: string;
-  /** A checksum of all that was looked at inside; two ranks with another one differ. Empty: none. */
-  content?: string;
-  /** What the checksum does not have: the numbers of tensors, classes that cannot be read. */
-  unseen?: string;
-  ranks: RankSet;
-}
-
-/** A name, and the variable behind it on the ranks. */
-export interface IVariable {
-  name: string;
-  rows: IVariableRow[];
-  /** Ranks without this variable. */
-  missing: RankSet;
-}
-
-/** The variables that cells made on ranks. */
-export interface IVariables {
-  /** Ranks that answered. */
-  ranks: RankSet;
-  /** Ranks that run a cell; they are not asked. */
-  busy: RankSet;
-  /** Ranks that are dead, starting, or did not answer. */
-  silent: RankSet;
-  /** How many names of a rank are not listed. */
-  left_out: number;
-  variables: IVariable[];
-  /** By rank. */
-  memory: IHeldMemory[];
 }
 
 /** A tensor or another value that is not the same on all ranks. */
@@ -1442,14 +1371,6 @@ export interface IReplaceRequest {
 
 /** A body that selects ranks; default: all. */
 export interface IRanksRequest {
-  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
-  ranks?: string;
-}
-
-/** The body of POST .../compare. */
-export interface ICompareRequest {
-  /** A variable, or a part of it by attributes and items: `model`, `model.layer.weight`, `states[0]`, `model.state_dict()`. Nothing is computed. */
-  name: string;
   /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
   ranks?: string;
 }
@@ -1940,6 +1861,85 @@ export interface IRedoRequest {
   count?: number;
   /** Instead: these executions, which must be the next undone ones on their ranks. */
   executions?: string[];
+}
+
+/** What holds the memory of a rank. */
+export interface IHeldMemory {
+  rank: number;
+  /** Of all tensors, arrays and large texts that something holds, each storage once. */
+  bytes: number;
+  /** The same by device. */
+  devices: Record<string, number>;
+  /** Of the process. */
+  resident_bytes: number;
+  /** Of tensors on the device; null on CPU. */
+  allocated_bytes: number | null;
+  /** The allocated bytes, and what torch keeps for later tensors. */
+  reserved_bytes: number | null;
+  /** The most that was allocated. */
+  peak_bytes: number | null;
+  /** The largest first; at most 100. */
+  holders: IMemoryHolder[];
+  /** How many holders are not listed. */
+  left_out: number;
+  /** Whether everything was looked at; lists of many objects are not. */
+  is_whole: boolean;
+}
+
+/** What a variable is on ranks that have it alike. */
+export interface IVariableRow {
+  type: string;
+  /** `tensor`, `array`, `module`, `container`, `object`; empty of plain values. */
+  kind: string;
+  /** [2, 3]; the length of a container or text; the number of tensors of a module. */
+  shape: string;
+  dtype: string;
+  /** Without its index if it is the rank's own. */
+  device: string;
+  /** Of the storages that it holds, each once: a view holds the whole one. Null of what has no such size. */
+  bytes: number | null;
+  /** What else holds a part of this memory; at most 5. */
+  shares?: string[];
+  /** Bytes of `parameters`, `buffers`, `gradients` and `state` among them. */
+  parts?: Record<string, number>;
+  /** Of numbers, texts and tensors of one element; of containers and objects their first values; of modules `eval`, and how many parameters have no gradients. About 80 characters at most. */
+  value: string;
+  /** A checksum of all that was looked at inside; two ranks with another one differ. Empty: none. */
+  content?: string;
+  /** What the checksum does not have: the numbers of tensors, classes that cannot be read. */
+  unseen?: string;
+  ranks: RankSet;
+}
+
+/** A name, and the variable behind it on the ranks. */
+export interface IVariable {
+  name: string;
+  rows: IVariableRow[];
+  /** Ranks without this variable. */
+  missing: RankSet;
+}
+
+/** The variables that cells made on ranks. */
+export interface IVariables {
+  /** Ranks that answered. */
+  ranks: RankSet;
+  /** Ranks that run a cell; they are not asked. */
+  busy: RankSet;
+  /** Ranks that are dead, starting, or did not answer. */
+  silent: RankSet;
+  /** How many names of a rank are not listed. */
+  left_out: number;
+  variables: IVariable[];
+  /** By rank. */
+  memory: IHeldMemory[];
+}
+
+/** The body of POST .../compare. */
+export interface ICompareRequest {
+  /** A variable, or a part of it by attributes and items: `model`, `model.layer.weight`, `states[0]`, `model.state_dict()`. Nothing is computed. */
+  name: string;
+  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
+  ranks?: string;
 }
 
 /** The first message. */

@@ -16,7 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from jupyter_dist.parts.checks.reports import Batch
-from jupyter_dist.rank.cells.variables.opening import is_one_of
+from jupyter_dist.rank.cells.values.opening import is_one_of
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import time
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from jupyter_dist.parts.checks.reports import Value
-from jupyter_dist.rank.cells.variables.opening import attributes_of
+from jupyter_dist.rank.cells.values.opening import attributes_of
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.state.store.hashing import Hasher
 

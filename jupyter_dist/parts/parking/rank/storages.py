@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from jupyter_dist.protocol.accelerators import SHARING_LIBRARIES
-from jupyter_dist.rank.cells.variables.opening import is_kind_of
-from jupyter_dist.rank.cells.variables.storages import gradient_of, parts_with_storage
+from jupyter_dist.rank.cells.values.opening import is_kind_of
+from jupyter_dist.rank.cells.values.storages import gradient_of, parts_with_storage
 from jupyter_dist.rank.collectives import captures
 from jupyter_dist.rank.guard.own import gc
 

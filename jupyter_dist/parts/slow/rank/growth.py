@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from jupyter_dist.rank.cells.variables.opening import is_one_of
+from jupyter_dist.rank.cells.values.opening import is_one_of
 from jupyter_dist.rank.guard.own import linecache
 
 MAX_NAMES = 2000

@@ -12,7 +12,7 @@ import torch
 from torch.nn import Module
 from torch.nn.parallel import DistributedDataParallel
 
-from jupyter_dist.rank.cells.variables.opening import attributes_of, is_one_of
+from jupyter_dist.rank.cells.values.opening import attributes_of, is_one_of
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.collectives.diagnosis import counters
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from jupyter_dist.rank.cells.variables.opening import (
+from jupyter_dist.rank.cells.values.opening import (
     attributes_of,
     ids,
     is_kind_of,

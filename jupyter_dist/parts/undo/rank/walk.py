@@ -1,6 +1,6 @@
 """Walks from names to the mutable objects that can be reached through them, and keeps the state of each.
 
-By the rules of variables/opening.py: no code of users runs. What has a state that cannot be kept is named.
+By the rules of values/opening.py: no code of users runs. What has a state that cannot be kept is named.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from jupyter_dist.rank.cells.variables.opening import (
+from jupyter_dist.rank.cells.values.opening import (
     attributes_of,
     ids,
     is_kind_of,

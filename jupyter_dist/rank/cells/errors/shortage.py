@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from jupyter_dist.rank.cells.variables import holders
-from jupyter_dist.rank.cells.variables.holders import HeldStorages, Holder, Together
-from jupyter_dist.rank.cells.variables.storages import Storage
+from jupyter_dist.rank.cells.values import holders
+from jupyter_dist.rank.cells.values.holders import HeldStorages, Holder, Together
+from jupyter_dist.rank.cells.values.storages import Storage
 from jupyter_dist.rank.collectives.torch_compat import OutOfMemoryError, without_functions
 from jupyter_dist.rank.guard import origin
 from jupyter_dist.rank.ipython.tracebacks import safe_message

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from jupyter_dist.rank.cells.variables.opening import is_kind_of
+from jupyter_dist.rank.cells.values.opening import is_kind_of
 
 
 class Generator(NamedTuple):

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 from weakref import ref
 
-from jupyter_dist.rank.cells.variables.opening import attributes_of
+from jupyter_dist.rank.cells.values.opening import attributes_of
 
 MAX_NAMES = 200
 MAX_HELD = 32

@@ -234,16 +234,6 @@ export abstract class Api {
     return this.ask({ verb: 'GET', path: ['groups', group, 'stacks'] });
   }
 
-  /** Return the variables of ranks, with their differences; ranks that run a cell are not asked. */
-  variables(group: string, query: IRanksQuery = {}): Promise<IVariables> {
-    return this.ask({ verb: 'GET', path: ['groups', group, 'variables'], query });
-  }
-
-  /** Return where, on which ranks and by how much a variable differs, and what was not compared. Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all. */
-  compare(group: string, body: ICompareRequest): Promise<IComparison> {
-    return this.ask({ verb: 'POST', path: ['groups', group, 'compare'], body });
-  }
-
   /** Return the last cells of all clients that ran on this group, oldest first, with their code. Cells that a program ran silently, and calls, which are no code of users, are left out. */
   history(group: string, query: IHistoryQuery = {}): Promise<IHistory> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'history'], query });
@@ -412,5 +402,15 @@ export abstract class Api {
   /** Give variables what undone cells had left in them; return the execution that does it. It waits its turn as a cell does. No code runs. It is possible until a cell runs that changes something, or that keeps no undo. */
   redo(group: string, body: IRedoRequest = {}, retries?: IRetries): Promise<IExecution> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'redo'], body, isKeyed: true }, retries);
+  }
+
+  /** Return the variables of ranks, with their differences; ranks that run a cell are not asked. */
+  variables(group: string, query: IRanksQuery = {}): Promise<IVariables> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'variables'], query });
+  }
+
+  /** Return where, on which ranks and by how much a variable differs, and what was not compared. Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all. */
+  compare(group: string, body: ICompareRequest): Promise<IComparison> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'compare'], body });
   }
 }

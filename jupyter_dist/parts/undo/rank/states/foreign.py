@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, ClassVar
 
-from jupyter_dist.rank.cells.variables.opening import attributes_of, module_of, mro_of, name_of
+from jupyter_dist.rank.cells.values.opening import attributes_of, module_of, mro_of, name_of
 
 from .mementos import Memento
 

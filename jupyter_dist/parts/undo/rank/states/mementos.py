@@ -16,7 +16,7 @@ from operator import is_
 from types import CellType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, ClassVar
 
-from jupyter_dist.rank.cells.variables.opening import attributes_of, is_kind_of, mro_of, name_of
+from jupyter_dist.rank.cells.values.opening import attributes_of, is_kind_of, mro_of, name_of
 
 _get_dict = type.__dict__["__dict__"].__get__
 _contents = CellType.__dict__["cell_contents"]

@@ -1,6 +1,6 @@
 """What the server does for groups of thousands of ranks grows with the ranks, not with their square."""
 
-from jupyter_dist.server.analysis.differences import fold_variables
+from jupyter_dist.parts.variables.server import fold_variables
 
 NUM_RANKS = 64
 

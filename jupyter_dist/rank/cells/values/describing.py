@@ -1,16 +1,15 @@
-"""Lists a rank's variables by their types: shape, dtype, device, bytes, plain values, and a checksum of the rest."""
+"""Describes a value by its type: shape, dtype, device, bytes, plain values, and a checksum of the rest."""
 
 from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Iterable
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .holders import HeldStorages, Holder
+from .holders import Holder
 from .opening import StepBudget, is_array, is_kind_of, is_module, is_one_of, is_tensor, name_of
 from .tensors import device_of, dtype_of, is_any_tensor, shape_of
 from .walk import MAX_CHARS, ValuePart, Walk, is_dtensor, text_of
@@ -18,29 +17,10 @@ from .walk import MAX_CHARS, ValuePart, Walk, is_dtensor, text_of
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models.differences import VariableOnRank
 
-MAX_NAMES = 2000
-MAX_STEPS = 40_000  # of all names together: some 50 ms
 MAX_STEPS_EACH = 4_000
 
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _SIZED = (*_CONTAINERS, str, bytes, bytearray)
-
-
-def list_variables(
-    namespace: dict[Any, Any], hidden: Iterable[str], held: HeldStorages
-) -> tuple[dict[str, VariableOnRank], int]:
-    """Return descriptions of the variables that cells have made, and how many were left out beyond MAX_NAMES."""
-    unshown = set(hidden)
-    names = [
-        name
-        for name, value in list(namespace.items())
-        if type(name) is str and not name.startswith("_") and name not in unshown
-        if not is_kind_of(value, ModuleType)
-    ]
-    holders = held.variables()
-    left = StepBudget(MAX_STEPS)
-    rows = {name: describe(namespace[name], holders.get(name), left) for name in names[:MAX_NAMES]}
-    return rows, max(0, len(names) - MAX_NAMES)
 
 
 def describe(value: Any, holder: Holder | None, left: StepBudget) -> VariableOnRank:

@@ -1,33 +1,40 @@
-"""The variables of ranks side by side. Ranks answer between cells; comparison.py compares one of them."""
+"""The variables of ranks side by side. Ranks answer between cells."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import differences as models
+from jupyter_dist.protocol.models.differences import ComparisonModel, VariableOnRank
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.server.analysis.asking import Ask, BusyError, ask_all
+from jupyter_dist.server.analysis.comparison import compare
+from jupyter_dist.server.groups.group import ManagedGroup
+from jupyter_dist.server.part import ServerPart
 
-_SILENT = ("rank_dead", "timed_out", "group_not_ready", "node_unreachable")
-
-Ask = Callable[[int, dict[str, Any]], Awaitable[dict[str, Any]]]
-
-
-class BusyError(Exception):
-    """The rank runs a cell."""
+from . import models
 
 
-@dataclass
-class Answered:
-    """The answers of the ranks that gave one, and why others did not."""
+class VariablesServer(ServerPart):
+    """Lists and compares variables."""
 
-    answers: dict[int, Any] = field(default_factory=dict)
-    busy: list[int] = field(default_factory=list)
-    silent: list[int] = field(default_factory=list)
+    async def variables(self, group: ManagedGroup, ranks: str = "all") -> models.VariablesModel:
+        """Return the variables of idle ranks; no code of users runs there."""
+        group.mirror.status.check_awake()  # else its ranks would be listed as silent
+        return await list_variables(partial(_ask, group), list(group.mirror.status.rank_set(ranks)))
+
+    async def compare(self, group: ManagedGroup, name: str, ranks: str = "all") -> ComparisonModel:
+        """Compare a variable between ranks."""
+        group.mirror.status.check_awake()
+        return await compare(partial(_ask, group), name, list(group.mirror.status.rank_set(ranks)))
+
+
+async def _ask(group: ManagedGroup, rank: int, asked: dict[str, Any]) -> dict[str, Any]:
+    """Ask a rank about its variables, between cells (docs/messaging.md)."""
+    answer, _ = await group.mirror.ask("variables", json.dumps(asked).encode(), rank=rank)
+    return dict(answer["reply"])
 
 
 async def list_variables(ask: Ask, ranks: list[int]) -> models.VariablesModel:
@@ -55,13 +62,13 @@ async def list_variables(ask: Ask, ranks: list[int]) -> models.VariablesModel:
     }
 
 
-def fold_variables(listed: Mapping[int, Mapping[str, models.VariableOnRank]]) -> list[models.Variable]:
+def fold_variables(listed: Mapping[int, Mapping[str, VariableOnRank]]) -> list[models.Variable]:
     """Group the ranks that have an equal variable under a name. Pure."""
     names = dict.fromkeys(name for variables in listed.values() for name in variables)
     return [_fold(name, listed) for name in names]
 
 
-def _fold(name: str, listed: Mapping[int, Mapping[str, models.VariableOnRank]]) -> models.Variable:
+def _fold(name: str, listed: Mapping[int, Mapping[str, VariableOnRank]]) -> models.Variable:
     alike: dict[str, list[int]] = {}  # by the variable: all of thousands of ranks may differ
     missing = []
     for rank, variables in listed.items():
@@ -73,19 +80,3 @@ def _fold(name: str, listed: Mapping[int, Mapping[str, models.VariableOnRank]]) 
         {**listed[ranks[0]][name], "ranks": str(RankSet(ranks))} for ranks in alike.values()
     ]
     return {"name": name, "rows": rows, "missing": str(RankSet(missing))}
-
-
-async def ask_all(ask: Callable[[int], Awaitable[Any]], ranks: list[int]) -> Answered:
-    """Ask all of these ranks. An error of one rank is returned; an error that concerns all of them is raised."""
-    answers = await asyncio.gather(*map(ask, ranks), return_exceptions=True)
-    asked = Answered()
-    for rank, answer in zip(ranks, answers, strict=True):
-        if isinstance(answer, BusyError):
-            asked.busy.append(rank)
-        elif isinstance(answer, JupyterDistError) and answer.code in _SILENT:
-            asked.silent.append(rank)
-        elif isinstance(answer, BaseException):
-            raise answer
-        else:
-            asked.answers[rank] = answer
-    return asked

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jupyter_dist.client.answers.infos import HeldMemoryInfo
+from jupyter_dist.client.answers.texts import format_bytes
 from jupyter_dist.client.bundles.bundle import rank_label
-from jupyter_dist.protocol.models.memory import CellMemory, HeldMemory, MemoryHolder
+from jupyter_dist.parts.variables.models import HeldMemory
+from jupyter_dist.protocol.models.memory import MemoryHolder
 from jupyter_dist.protocol.ranks import RankSet
 
 MAX_LINES = 20
-
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 class MemoryHolders:
@@ -36,21 +36,6 @@ class MemoryHolders:
     def __repr__(self) -> str:
         lines = [line for same in _alike(self.models) for line in _lines(same)]
         return "\n".join([*lines, *self._notes]) or "No rank has answered."
-
-
-def cell_text(changed: CellMemory) -> str:
-    """Return how a cell changed the memory of a rank, in a few words."""
-    sign, words = ("+", "not given back") if changed["added_bytes"] >= 0 else ("-", "given back")
-    peak = "" if changed["peak_bytes"] is None else f", peak {format_bytes(changed['peak_bytes'])}"
-    return f"{sign}{format_bytes(abs(changed['added_bytes']))} {words}{peak}"
-
-
-def format_bytes(size: int) -> str:
-    """Return a size as `1.5 MiB`."""
-    number, unit = float(size), 0
-    while number >= 1024 and unit < len(_UNITS) - 1:
-        number, unit = number / 1024, unit + 1
-    return f"{number:.1f} {_UNITS[unit]}" if unit else f"{size} B"
 
 
 def _alike(models: Sequence[HeldMemory]) -> list[list[HeldMemory]]:

@@ -1,0 +1,1 @@
+"""The values of a rank: their contents, described and compared with other ranks; no code of users runs."""
