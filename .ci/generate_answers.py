@@ -55,6 +55,7 @@ from jupyter_dist.protocol.parts import of_part
 
 from .calling import Caller, GroupCaller
 '''
+SELF = "from typing_extensions import Self"
 OF_PARTS_HEAD = '''"""Names that parts add to the client. Made by `make generate` from their packages `client`."""
 
 '''
@@ -201,7 +202,7 @@ def type_source(hint: Any, name: str = "", prefix: str = "") -> str:  # noqa: PL
 def plain_source() -> str:
     """Return the text of plain.py."""
     written = {name: _defined(name) for name in ("AsyncClient", "AsyncGroup")}
-    parts = [PLAIN_HEAD, *typing_only([*_names_of_parts(), *imports_of_parts("asynchronous")])]
+    parts = [PLAIN_HEAD, *typing_only([*_names_of_parts(), SELF, *imports_of_parts("asynchronous")])]
     of_parts = {each.name for name in PARTS_OF_CLIENT for each in functions_of_part(name, "asynchronous")}
     for cls, of_group in (("AsyncClient", False), ("AsyncGroup", True)):
         base = "GroupCaller" if of_group else "Caller"
@@ -227,6 +228,8 @@ def _method_of_part(part: str, module: str, function: Function) -> str:
     returns = ast.unparse(function.returns)
     call = f"await of_part({part!r}, {module!r}).{function.name}({', '.join(['self', *passed(arguments)])})"
     body = call if returns == "None" else f"found: {returns} = {call}\n        return found"
+    if returns == "AsyncGroup":
+        returns, body = "Self", f"{call}\n        return self"
     head = f"    async def {function.name}({ast.unparse(arguments)}) -> {returns}:"
     return f"{head}\n        {docstring(function)}\n        {body}\n"
 

@@ -165,7 +165,7 @@ def method_source(method: Function, name: str, attribute: str) -> Iterator[str]:
     call += f"({', '.join(passed(method.args))})"
     if returns.startswith("AsyncIterator["):
         returns, body = returns.removeprefix("Async"), f"return self._loop.iterate({call})"
-    elif returns == name:
+    elif returns in (name, "Self"):
         returns, body = "Self", f"self._loop.run({call})\n        return self"
     else:
         body = f"return self._loop.run({call})"

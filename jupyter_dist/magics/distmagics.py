@@ -88,14 +88,6 @@ def resize_parser() -> MagicParser:
     return parser
 
 
-def park_parser() -> MagicParser:
-    """Return the parser of `%dist_park`."""
-    parser = MagicParser("%dist_park", description="Give the devices of this notebook's group back while it is idle.")
-    parser.add_argument("--to", choices=("host", "file"), default="host", help="where tensors go (default: host)")
-    parser.add_argument("--folder", help="for files: an absolute path (default: the group's folder)")
-    return parser
-
-
 @magics_class
 class DistMagics(RankMagics):
     """Cells on ranks."""
@@ -228,25 +220,6 @@ class DistMagics(RankMagics):
         """Change the number of ranks of this notebook's group; ranks that stay keep their variables."""
         options = resize_parser().parse(line)
         print(resized_text(self.session.group().resize(options.num_ranks, others=options.others).model))
-
-    @line_magic
-    @sentences
-    @takes(park_parser)
-    def dist_park(self, line: str) -> None:
-        """Give the devices of this notebook's group back; its ranks keep all variables. The next cell resumes it."""
-        options = park_parser().parse(line)
-        group = self.group_if_any()
-        if group is not None:
-            print(group.park(options.to, options.folder).model["note"])
-
-    @line_magic
-    @sentences
-    def dist_resume(self, line: str) -> None:
-        """Bring the tensors of this notebook's parked group back to its devices, as the next cell does."""
-        no_arguments("%dist_resume", line)
-        group = self.group_if_any()
-        if group is not None:
-            print(group.resume().model["note"])
 
     @line_magic
     @sentences

@@ -11,6 +11,7 @@ from jupyter_dist.protocol import parts
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.operations import PART_OPERATIONS
 from jupyter_dist.server.groups.manager import GroupManager, WayToReplace
+from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.mirror.status import GroupStatus
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,13 @@ class ServerPart:
     def spec_fields(self) -> Mapping[str, Any]:
         """Return fields of the GroupSpec of a group that starts."""
         return {}
+
+    async def before_start(self, request: WantedGroup) -> None:
+        """Prepare for a group that starts. A JupyterDistError refuses the start."""
+
+    def start_note(self, fields: Mapping[str, Any]) -> str | None:
+        """Return the note of a group that starts, with the fields of its GroupSpec; None: this part has none."""
+        return None
 
     def group_fields(self, status: GroupStatus) -> Mapping[str, Any]:
         """Return fields of the model of a group, which `GROUP_FIELDS` of the module `api` declares."""
@@ -94,6 +102,21 @@ class ServerParts:
         self.start()
         return {name: value for found in self._each("spec_fields") for name, value in found.items()}
 
+    async def before_start(self, request: WantedGroup) -> None:
+        """Prepare for a group that starts. Raises JupyterDistError if a part refuses the start."""
+        self.start()
+        for name, part in list(self._parts.items()):
+            try:
+                await part.before_start(request)
+            except JupyterDistError:
+                raise
+            except Exception:
+                self._leave_out(name)
+
+    def start_note(self, fields: Mapping[str, Any]) -> str | None:
+        """Return the first note that a part has for a group that starts."""
+        return next(filter(None, self._each("start_note", fields)), None)
+
     def group_fields(self, status: GroupStatus) -> dict[str, Any]:
         """Return fields of the model of a group."""
         return {name: value for found in self._each("group_fields", status) for name, value in found.items()}
@@ -110,9 +133,12 @@ class ServerParts:
             try:
                 found.append(getattr(part, method)(*arguments))
             except Exception:
-                log.exception("jupyter_dist: the part '%s' is left out.", name)
-                self._parts.pop(name, None)
+                self._leave_out(name)
         return found
+
+    def _leave_out(self, name: str) -> None:
+        log.exception("jupyter_dist: the part '%s' is left out.", name)
+        self._parts.pop(name, None)
 
     def coroutine(self, operation: str) -> Callable[..., Awaitable[Any]] | None:
         """Return the coroutine that carries an operation out, if it is of a part.

@@ -1,11 +1,14 @@
 """What parts add to the groups of a server. One that fails is left out, and the others are asked all the same."""
 
+import asyncio
+
 import pytest
 
 from jupyter_dist.protocol import parts
+from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.groups.manager import GroupManager
-from jupyter_dist.server.groups.resolve import GroupDefaults
+from jupyter_dist.server.groups.resolve import GroupDefaults, WantedGroup
 from jupyter_dist.server.mirror.status import GroupStatus
 from jupyter_dist.server.part import ServerPart, ServerParts
 
@@ -19,6 +22,14 @@ class Counting(ServerPart):
     def spec_fields(self):
         return {"saves_folder": f"{self.manager.defaults.root_dir}/kept"}
 
+    async def before_start(self, request):
+        self.looks += 10
+        if request.name == "refused":
+            raise JupyterDistError("group_not_ready", "No room.")
+
+    def start_note(self, fields):
+        return f"{fields['name']} is not alone." if self.looks > 9 else None
+
     def group_fields(self, status):
         return {"kept": f"of {status.name or 'none'}", "looks": self.looks}
 
@@ -27,6 +38,9 @@ class Counting(ServerPart):
 
 
 class Failing(ServerPart):
+    async def before_start(self, request):
+        raise ValueError
+
     def spec_fields(self):
         raise ValueError
 
@@ -51,6 +65,17 @@ def test_parts_add_to_the_start_and_to_the_model_of_a_group(manager, caplog):
     assert not caplog.text
 
 
+def test_parts_prepare_a_start_refuse_it_and_add_a_note(manager, caplog):
+    assert manager.parts.start_note({"name": "g"}) is None
+    asyncio.run(manager.parts.before_start(WantedGroup(name="g")))
+    assert "the part 'failing' is left out" in caplog.text
+    assert manager.parts.start_note({"name": "g"}) == "g is not alone."
+    with pytest.raises(JupyterDistError, match="No room"):
+        asyncio.run(manager.parts.before_start(WantedGroup(name="refused")))
+    with pytest.raises(JupyterDistError, match="No room"):  # it is not left out for that
+        asyncio.run(manager.parts.before_start(WantedGroup(name="refused")))
+
+
 def test_parts_have_ways_to_replace_ranks(manager):
     way = manager.parts.way_to_replace("kept")
     assert way("g", save="first") == {"group": "g", "save": "first"}
@@ -61,3 +86,4 @@ def test_a_server_without_parts_has_none_of_it():
     manager = GroupManager(None, None, DeviceReader(), GroupDefaults(), keep_warm=False, launchers=dict)
     assert (manager.parts.spec_fields(), manager.parts.group_fields(GroupStatus())) == ({}, {})
     assert manager.parts.way_to_replace("save") is None
+    assert manager.parts.start_note({}) is None

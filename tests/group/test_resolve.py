@@ -15,7 +15,6 @@ from jupyter_dist.server.groups.resolve import (
     check_reserved,
     idle_gpus_note,
     resolve_spec,
-    sharing_note,
 )
 
 CPU = Environment("cpu", "CPU", "/opt/cpu/bin/python", "kernelspec")
@@ -219,20 +218,3 @@ def test_groups_on_devices_are_parked_after_the_time_of_the_server(tmp_path):
     assert seconds(accelerator="cpu") == 0.0
     assert seconds(accelerator="cpu", park_after_seconds=60.0) == 60.0
     assert seconds(park_after_seconds=0.0) == 0.0
-
-
-def test_idle_groups_on_the_same_devices_are_named():
-    def group(name, devices, **fields):
-        idle = {"state": "ready", "running": [], "queued": [], "accelerator": "cuda", "launcher": "local"}
-        return {"name": name, "devices": devices, **idle, **fields}
-
-    wanted = {"devices": [0, 1], "launcher": "local", "accelerator": "cuda"}
-    others = [group("b", [2]), group("c", [1], running=["e-1"]), group("d", [1], state="parked")]
-    others += [group("e", [0], launcher="slurm"), group("f", [0], accelerator="xpu"), group("g", [], accelerator="cpu")]
-    assert sharing_note(wanted, others) is None
-    assert sharing_note(wanted, [*others, group("a", [1, 2])]) == (
-        "A group is idle and holds devices of this one, too: 'a' (device 1). Park what you do not use: it keeps its "
-        "variables."
-    )
-    both = sharing_note(wanted, [group("a", [0]), group("b", [0, 1])])
-    assert both.startswith("Groups are idle and hold devices of this one, too: 'a' (device 0); 'b' (device 0, 1).")

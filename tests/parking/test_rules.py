@@ -10,6 +10,7 @@ import pytest
 from jupyter_dist.parts.parking.agent.driver import DriverCheckpoint, why_not_for
 from jupyter_dist.parts.parking.agent.idle import IdleClock
 from jupyter_dist.parts.parking.agent.room import GIB, Need, check_folder, check_hosts
+from jupyter_dist.parts.parking.server import sharing_note
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.system.memory import available_bytes
@@ -104,3 +105,20 @@ async def test_a_machine_without_a_driver_says_so():
         pytest.skip("of Linux")
     why = await DriverCheckpoint().why_not([1])
     assert why
+
+
+def test_idle_groups_on_the_same_devices_are_named():
+    def group(name, devices, **fields):
+        idle = {"state": "ready", "running": [], "queued": [], "accelerator": "cuda", "launcher": "local"}
+        return {"name": name, "devices": devices, **idle, **fields}
+
+    wanted = {"devices": [0, 1], "launcher": "local", "accelerator": "cuda"}
+    others = [group("b", [2]), group("c", [1], running=["e-1"]), group("d", [1], state="parked")]
+    others += [group("e", [0], launcher="slurm"), group("f", [0], accelerator="xpu"), group("g", [], accelerator="cpu")]
+    assert sharing_note(wanted, others) is None
+    assert sharing_note(wanted, [*others, group("a", [1, 2])]) == (
+        "A group is idle and holds devices of this one, too: 'a' (device 1). Park what you do not use: it keeps its "
+        "variables."
+    )
+    both = sharing_note(wanted, [group("a", [0]), group("b", [0, 1])])
+    assert both.startswith("Groups are idle and hold devices of this one, too: 'a' (device 0); 'b' (device 0, 1).")

@@ -514,10 +514,10 @@ class GroupInfo(ApiObject):
         spare_nodes: Machines without ranks, since the group was resized: it can grow there.
         join: The command to run on each machine that is missing; null if none is.
         allocation: Of its nodes; null without an engine.
-        parked: Where its memory is; null unless it is parked.
         parts: What features add, by their names.
         running: Executions.
         queued: Executions.
+        parked: Where its memory is; null unless it is parked.
         self_saving: Null: it is saved on request alone.
         last_save: The newest save of a group with its name that it can restore, also after its end; or
             null.
@@ -549,10 +549,10 @@ class GroupInfo(ApiObject):
     spare_nodes: list[NodeInfo] | None
     join: str | None
     allocation: AllocationInfo | None
-    parked: ParkedStateInfo | None
     parts: dict[str, Any] | None
     running: list[str]
     queued: list[str]
+    parked: ParkedStateInfo | None
     self_saving: SelfSavingInfo | None
     last_save: LastSaveInfo | None
 

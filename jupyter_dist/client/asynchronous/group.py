@@ -108,26 +108,7 @@ class AsyncGroup(PlainAsyncGroup):
             JupyterDistError: the start failed, or the group is gone or cannot be reached. `group_not_ready`, if its
                 engine will not start its job as it was submitted.
         """
-        return await self._left("starting", show)
-
-    async def _left(self, not_state: str, show: Callable[[str], None] | None = None) -> AsyncGroup:
-        """Wait until the group has left a state, and check that it can be used then."""
-        seconds, shown = POLL_SECONDS if show is None else SHOW_SECONDS, None
-        while (state := self.model["state"]) in (not_state, "unresponsive"):
-            allocation = self.model.get("allocation")
-            if show is not None and allocation and allocation["text"] != shown:
-                show(shown := allocation["text"])
-            if allocation and not allocation.get("can_start", True):  # of an earlier server
-                message = f"Group '{self.name}' cannot start: {allocation['text']}"
-                hint = "Its job stays in the queue until the group is shut down."
-                raise JupyterDistError("group_not_ready", message, hint)
-            self.model = await self._ask("GET", params={"wait": seconds, "not_state": state})
-            if state == "unresponsive" == self.model["state"]:
-                break
-        if self.model["state"] in GONE_GROUP_STATES | UNREACHABLE_GROUP_STATES:
-            message = f"Group '{self.name}' is {self.model['state']}."
-            raise JupyterDistError.from_dict(self.model["error"] or {"code": "group_not_ready", "message": message})
-        return self
+        return await left(self, "starting", show)
 
     async def submit(self, code: str, ranks: str = "all", **options: Unpack[RunOptions]) -> AsyncExecution:
         """Queue a cell, with the options of RunOptions (docs/reference/python.md)."""
@@ -272,7 +253,7 @@ class AsyncGroup(PlainAsyncGroup):
     async def restart(self, *, wait: bool = True) -> AsyncGroup:
         """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""
         self.model = await self._once("restart")
-        return await self._left("restarting") if wait else self
+        return await left(self, "restarting") if wait else self
 
     async def start_again(self, *, env: Mapping[str, str] | None = None, wait: bool = True) -> AsyncGroup:
         """Start a group that has ended, with the options of its start; returns when it is ready, or at once.
@@ -331,7 +312,7 @@ class AsyncGroup(PlainAsyncGroup):
         }
         wanted = {"state": state, "others": others, **{name: value for name, value in given.items() if value}}
         self.model = await self._once("replace", body=wanted if state != "empty" else None)
-        await self._left("restarting")
+        await left(self, "restarting")
         if self.model["state"] == "degraded":
             hint = self.model["note"] or "A rank has died again: see its log."
             raise JupyterDistError("start_failed", f"Not all dead ranks of group '{self.name}' were replaced.", hint)
@@ -365,7 +346,7 @@ class AsyncGroup(PlainAsyncGroup):
         """
         body = {"num_ranks": num_ranks, "others": others, **({} if devices is None else {"devices": list(devices)})}
         self.model = await self._once("resize", body=body)
-        await self._left("resizing")
+        await left(self, "resizing")
         resized = self.model.get("resized")
         if resized and resized["error"]:
             raise JupyterDistError.from_dict(resized["error"])
@@ -389,39 +370,6 @@ class AsyncGroup(PlainAsyncGroup):
         if any(rank.process_group != "ok" for rank in group.ranks):
             message = group.note or f"Not all ranks of '{self.name}' could join."
             raise JupyterDistError("group_not_ready", message)
-        return self
-
-    async def park(self, to: Literal["host", "file"] = "host", folder: str | None = None) -> AsyncGroup:
-        """Give the devices of an idle group back; its ranks keep all variables, and the next cell resumes it.
-
-        Args:
-            to: Where tensors go: `host`, the memory of the machine, or `file`, which also frees the memory of a
-                group on CPU.
-            folder: For `file`: an absolute path on the machine of the ranks; by default the group's folder.
-
-        Raises:
-            JupyterDistError: `group_not_ready`, if it is not idle, holds no devices, or there is no room.
-        """
-        self.model = await self._once("park", body={"to": to, **({} if folder is None else {"folder": folder})})
-        await self._left("parking")
-        if self.model["state"] not in ("parked", "resuming"):
-            message = f"Group '{self.name}' is {self.model['state']}. {self.model['note'] or ''}".strip()
-            raise JupyterDistError("group_not_ready", message, "See its log.")
-        return self
-
-    async def resume(self) -> AsyncGroup:
-        """Bring the tensors of a parked group back to its devices, as a cell does, too; returns when it is ready.
-
-        Raises:
-            JupyterDistError: `group_not_ready`, if that failed; the group stays parked then, and keeps all variables.
-        """
-        self.model = await self._once("resume")
-        for state in ("parking", "parked", "resuming"):
-            if self.model["state"] == state != "parked":
-                await self._left(state)
-        if self.model["state"] == "parked":
-            message = self.model["note"] or f"Group '{self.name}' could not be resumed."
-            raise JupyterDistError("group_not_ready", message, "Try again.")
         return self
 
     async def empty_cache(self, ranks: str = "all") -> dict[int, int]:
@@ -487,3 +435,25 @@ class AsyncGroup(PlainAsyncGroup):
 
     async def _ask(self, method: str, *path: str, **options: Any) -> Any:
         return await self.client.api.ask(method, "groups", self.id, *path, **options)
+
+
+async def left(group: AsyncGroup, not_state: str, show: Callable[[str], None] | None = None) -> AsyncGroup:
+    """Wait until the group has left a state, and check that it can be used then."""
+    seconds, shown = POLL_SECONDS if show is None else SHOW_SECONDS, None
+    while (state := group.model["state"]) in (not_state, "unresponsive"):
+        allocation = group.model.get("allocation")
+        if show is not None and allocation and allocation["text"] != shown:
+            show(shown := allocation["text"])
+        if allocation and not allocation.get("can_start", True):  # of an earlier server
+            message = f"Group '{group.name}' cannot start: {allocation['text']}"
+            hint = "Its job stays in the queue until the group is shut down."
+            raise JupyterDistError("group_not_ready", message, hint)
+        group.model = await group.client.api.ask(
+            "GET", "groups", group.id, params={"wait": seconds, "not_state": state}
+        )
+        if state == "unresponsive" == group.model["state"]:
+            break
+    if group.model["state"] in GONE_GROUP_STATES | UNREACHABLE_GROUP_STATES:
+        message = f"Group '{group.name}' is {group.model['state']}."
+        raise JupyterDistError.from_dict(group.model["error"] or {"code": "group_not_ready", "message": message})
+    return group

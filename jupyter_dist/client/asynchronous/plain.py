@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from jupyter_dist.client.answers import infos
 from jupyter_dist.client.answers.base import ApiList, listed
@@ -14,7 +14,7 @@ from jupyter_dist.protocol.parts import of_part
 from .calling import Caller, GroupCaller
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
     from jupyter_dist.client.answers import infos
     from jupyter_dist.client.answers.base import ApiList, listed
@@ -277,6 +277,29 @@ class PlainAsyncGroup(GroupCaller):
         """
         found: CaughtUp = await of_part("drift", "asynchronous").catch_up(self, steps)
         return found
+
+    async def park(self, to: Literal["host", "file"] = "host", folder: str | None = None) -> Self:
+        """Give the devices of an idle group back; its ranks keep all variables, and the next cell resumes it.
+
+        Args:
+            to: Where tensors go: `host`, the memory of the machine, or `file`, which also frees the memory of a
+                group on CPU.
+            folder: For `file`: an absolute path on the machine of the ranks; by default the group's folder.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if it is not idle, holds no devices, or there is no room.
+        """
+        await of_part("parking", "asynchronous").park(self, to, folder)
+        return self
+
+    async def resume(self) -> Self:
+        """Bring the tensors of a parked group back to its devices, as a cell does, too; returns when it is ready.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if that failed; the group stays parked then, and keeps all variables.
+        """
+        await of_part("parking", "asynchronous").resume(self)
+        return self
 
     async def peek(self, *names: str, ranks: str = "all") -> PeekedInfo:
         """Return the values of names on ranks, also while these run a cell; without names, of the running function.

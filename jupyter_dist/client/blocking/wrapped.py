@@ -321,29 +321,6 @@ class BlockingGroup:
         self._loop.run(self._group.reform())
         return self
 
-    def park(self, to: Literal["host", "file"] = "host", folder: str | None = None) -> Self:
-        """Give the devices of an idle group back; its ranks keep all variables, and the next cell resumes it.
-
-        Args:
-            to: Where tensors go: `host`, the memory of the machine, or `file`, which also frees the memory of a
-                group on CPU.
-            folder: For `file`: an absolute path on the machine of the ranks; by default the group's folder.
-
-        Raises:
-            JupyterDistError: `group_not_ready`, if it is not idle, holds no devices, or there is no room.
-        """
-        self._loop.run(self._group.park(to, folder))
-        return self
-
-    def resume(self) -> Self:
-        """Bring the tensors of a parked group back to its devices, as a cell does, too; returns when it is ready.
-
-        Raises:
-            JupyterDistError: `group_not_ready`, if that failed; the group stays parked then, and keeps all variables.
-        """
-        self._loop.run(self._group.resume())
-        return self
-
     def empty_cache(self, ranks: str = "all") -> dict[int, int]:
         """Collect garbage and empty the device caches of idle ranks; return the freed bytes by rank."""
         return self._loop.run(self._group.empty_cache(ranks))
@@ -536,6 +513,29 @@ class BlockingGroup:
         """
         found: CaughtUp = of_part("drift", "blocking").catch_up(self, steps)
         return found
+
+    def park(self, to: Literal["host", "file"] = "host", folder: str | None = None) -> Self:
+        """Give the devices of an idle group back; its ranks keep all variables, and the next cell resumes it.
+
+        Args:
+            to: Where tensors go: `host`, the memory of the machine, or `file`, which also frees the memory of a
+                group on CPU.
+            folder: For `file`: an absolute path on the machine of the ranks; by default the group's folder.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if it is not idle, holds no devices, or there is no room.
+        """
+        self._loop.run(self._group.park(to, folder))
+        return self
+
+    def resume(self) -> Self:
+        """Bring the tensors of a parked group back to its devices, as a cell does, too; returns when it is ready.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if that failed; the group stays parked then, and keeps all variables.
+        """
+        self._loop.run(self._group.resume())
+        return self
 
     def peek(self, *names: str, ranks: str = "all") -> PeekedInfo:
         """Return the values of names on ranks, also while these run a cell; without names, of the running function.

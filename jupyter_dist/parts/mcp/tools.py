@@ -251,12 +251,6 @@ async def restart(client: AsyncClient, arguments: Arguments, _: int) -> str:
     return f"{group_line(group.model)} All variables of its ranks are gone."
 
 
-async def park(client: AsyncClient, arguments: Arguments, _: int) -> str:
-    """Give the devices of a group back."""
-    group = await (await client.attach(arguments["group"])).park(arguments.get("to", "host"))
-    return f"{group_line(group.model)} {group.model['note']}"
-
-
 async def shut_down(client: AsyncClient, arguments: Arguments, _: int) -> str:
     """End a group."""
     group = await client.attach(arguments["group"])
@@ -277,7 +271,7 @@ _KEEP_UNDO = {"type": "boolean", "description": "Keep the state before it, so th
 _PREFIX = {"type": "string", "maxLength": 200, "description": "Only names that start with this."}
 _BEFORE = {"type": "integer", "minimum": 1, "description": "Only records before this number."}
 _NOTEBOOK = {"type": "string", "maxLength": 4096, "description": "The notebook's path; the only one that ran cells."}
-_NAMED = {**GROUP, "description": "Name or id of the group."}
+NAMED = {**GROUP, "description": "Name or id of the group."}
 
 TOOLS = (
     Tool("list_groups", "List all groups of torch.distributed ranks.", {}, list_groups, changes=False),
@@ -348,17 +342,9 @@ TOOLS = (
         interrupt,
     ),
     Tool(
-        "park_group",
-        "Give the devices of an idle group back: its ranks keep all variables in host memory or files, and the next "
-        "cell resumes it.",
-        {"group": _NAMED, "to": {"type": "string", "enum": ["host", "file"]}},
-        park,
-        required=("group",),
-    ),
-    Tool(
         "restart_group",
         "Give all ranks of a group new processes; all their variables are lost.",
-        {"group": _NAMED},
+        {"group": NAMED},
         restart,
         required=("group",),
         destroys=True,
@@ -366,7 +352,7 @@ TOOLS = (
     Tool(
         "shut_down_group",
         "End a group, all its processes and variables.",
-        {"group": _NAMED},
+        {"group": NAMED},
         shut_down,
         required=("group",),
         destroys=True,

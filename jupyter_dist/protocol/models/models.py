@@ -212,25 +212,6 @@ class ReplaceModel(TypedDict):
     again: Annotated[list[str], Field("Sentences on missing names, which cells must make again.")]
 
 
-class ParkedState(TypedDict):
-    """Where the memory of a parked group is."""
-
-    since: Annotated[float, Field("When it was parked.")]
-    seconds: Annotated[float, Field("How long parking took.")]
-    place: Annotated[Literal["host", "file"], Field("Where its tensors are.")]
-    by: Annotated[
-        list[Literal["storages", "driver"]],
-        Field(
-            "`storages`: the storages of tensors were moved. `driver`: the driver's checkpoint took the rest of the "
-            "devices' memory, contexts included."
-        ),
-    ]
-    held_bytes: Annotated[int, Field("The bytes that are held there for all ranks.")]
-    left_bytes: Annotated[int, Field("The bytes that stay where they were, because they cannot be moved.")]
-    left: Annotated[list[str], Field("A sentence for each kind of memory that stays where it was.")]
-    resuming_since: Annotated[float | None, Field("When it began to resume; null while it is parked.")]
-
-
 class GroupModel(TypedDict):
     """A group of ranks."""
 
@@ -268,7 +249,6 @@ class GroupModel(TypedDict):
         Annotated[str | None, Field("The command to run on each machine that is missing; null if none is.")]
     ]
     allocation: NotRequired[Annotated[AllocationModel | None, Field("Of its nodes; null without an engine.")]]
-    parked: NotRequired[Annotated[ParkedState | None, Field("Where its memory is; null unless it is parked.")]]
     parts: NotRequired[Annotated[dict[str, Any], Field("What features add, by their names.")]]
     running: Annotated[list[str], Field("Executions.")]
     queued: Annotated[list[str], Field("Executions.")]

@@ -14,8 +14,6 @@ NEWER_REQUESTS: Mapping[str, str] = {
     "transfer": say("save or restore its ranks"),
     "preview_save": say("save its ranks"),
     "resize": say("be resized"),
-    "park": say("be parked"),
-    "resume": say("be parked"),
     "verdicts": say("list its verdicts"),
     "ends": say("save its ranks before its allocation ends"),
     "tunnels": say("connect to its nodes through tunnels"),

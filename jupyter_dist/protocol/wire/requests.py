@@ -130,26 +130,6 @@ def _one_of(names: tuple[str, ...]) -> Field:
     return Field(f"One of {', '.join(names)}.", schema={"enum": list(names)})
 
 
-class ParkRequest(TypedDict, total=False):
-    """The body of POST .../park."""
-
-    to: Annotated[
-        Literal["host", "file"],
-        Field(
-            "Where tensors go: `host`, the memory of the machine, or `file`, files in `folder`, which also frees the "
-            "memory of a group on CPU.",
-            schema={"type": "string", "enum": ["host", "file"], "default": "host"},
-        ),
-    ]
-    folder: Annotated[
-        str,
-        Field(
-            "For `file`: an absolute path on the machine of the ranks; by default the group's folder.",
-            maxLength=MAX_PATH,
-        ),
-    ]
-
-
 class OwnerRequest(TypedDict):
     """The body of POST .../owners: a process that the group ends with."""
 

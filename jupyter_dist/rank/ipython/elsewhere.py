@@ -16,7 +16,7 @@ _SAMES = {
     "%%distributed": _CELLS,
     "%%dip": _CELLS,
     **dict.fromkeys(
-        ("%dist_init", "%dist_status", "%dist_restart", "%dist_park", "%dist_resume", "%dist_shutdown", "%dist_reset"),
+        ("%dist_init", "%dist_status", "%dist_restart", "%dist_shutdown", "%dist_reset"),
         _GROUPS,
     ),
     **dict.fromkeys(("%dist_debug", "%makedip"), _GROUPS),

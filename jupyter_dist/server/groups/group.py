@@ -72,21 +72,10 @@ class ManagedGroup:
         await self.mirror.link.request("start", take=self.mirror.on_group, spec=spec.to_dict(), environment=environment)
         await self.mirror.follow(0)
 
-    async def park(self, seconds: float) -> None:
-        """Park the group, and wait until it is parked; a group that is parked already stays so.
-
-        Raises:
-            JupyterDistError: `group_not_ready`, if it is not idle, holds no devices, or there is no room; `timed_out`.
-        """
-        await self.mirror.ask("park", take=self.mirror.on_group, to="host", folder=None)
-        if not await self.mirror.wait_until(lambda: self.mirror.state != "parking", seconds):
-            message = say("Group '%1' is still being parked after %2 s.", self.name, f"{seconds:.0f}")
-            raise JupyterDistError("timed_out", message, say("Start again when it is parked."))
-        if self.mirror.state != "parked":
-            note = self.status.fields.get("note") or say("It is %1.", say(self.mirror.state))
-            raise JupyterDistError(
-                "group_not_ready", join(say("Group '%1' was not parked.", self.name), note), say("See its log.")
-            )
+    async def changed_by(self, request: str, **fields: Any) -> models.GroupModel:
+        """Ask the agent to change the group, and return the group as the agent reports it afterwards."""
+        await self.mirror.ask(request, take=self.mirror.on_group, **fields)
+        return self.mirror.model()
 
     async def responds(self) -> bool:
         """Whether the agent answers within a moment; an agent that does not is killed without being asked to end."""

@@ -43,7 +43,6 @@ from .resolve import (
     idle_gpus_note,
     resolve_size,
     resolve_spec,
-    sharing_note,
 )
 from .warm import WarmAgents, begun
 
@@ -59,7 +58,6 @@ ADOPT_SECONDS = 3.0
 HANDOVER_SECONDS = 10.0
 HANDOVER_POLL_SECONDS = 0.05
 START_HELLO_SECONDS = 15.0
-PARK_SECONDS = 90.0  # of groups that a start parks: less than a client waits for its answer
 PREPARED_SECONDS = 30.0  # how long an agent waits for a client that has started a server and may start a group
 
 REMOVED: Topic = ("removed",)  # groups are no longer listed, and will not change any more
@@ -73,6 +71,12 @@ Launch = Callable[[str, "dict[str, str] | None"], Awaitable[GroupDirectory]]
 class PartsOfGroups(Protocol):
     """What the parts of a server add to its groups."""
 
+    async def before_start(self, request: WantedGroup) -> None:
+        """Prepare for a group that starts. Raises JupyterDistError if a part refuses the start."""
+
+    def start_note(self, fields: Mapping[str, Any]) -> str | None:
+        """Return the note of a group that starts; None: it has none."""
+
     def spec_fields(self) -> dict[str, Any]:
         """Return fields of the GroupSpec of a group that starts."""
 
@@ -85,6 +89,13 @@ class PartsOfGroups(Protocol):
 
 class NoParts:
     """No parts."""
+
+    async def before_start(self, _: WantedGroup) -> None:
+        """Do nothing."""
+
+    def start_note(self, _: Mapping[str, Any]) -> str | None:
+        """Return nothing."""
+        return None
 
     def spec_fields(self) -> dict[str, Any]:
         """Return nothing."""
@@ -259,7 +270,7 @@ class GroupManager:
             if options:
                 message = say("The options of group '%1' are not known: its group.json is damaged.", group.name)
             raise JupyterDistError("group_not_ready", message, say("Start a new group."))
-        # Groups that were parked for the first start may be gone.
+        # Groups that made room for the first start may be gone.
         return await self.start(again.completed({**options, "name": group.name, "park": []}), key)
 
     async def _start_keyed(self, request: WantedGroup, key: str) -> str:
@@ -284,12 +295,11 @@ class GroupManager:
         options = _checked(allowed, request.launcher_options, fields) if allowed else {}
         reserved = allowed.reserved_gpus(request.launcher_options, fields["ranks_per_node"]) if allowed else []
         check_reserved(fields, reserved)
-        await asyncio.gather(*(group.park(PARK_SECONDS) for group in map(self.get, request.park)))
+        await self.parts.before_start(request)
         fields |= self.parts.spec_fields()
         if launcher is not None and fields["save_before_end_seconds"] > 0:
             fields["end_grace_seconds"] = await launcher.grace_seconds(options)
-        unused = idle_gpus_note(fields, reserved)
-        fields["note"] = unused or sharing_note(fields, (group.model() for group in self._groups.values()))
+        fields["note"] = idle_gpus_note(fields, reserved) or self.parts.start_note(fields)
         name, is_on_nodes = fields["name"], request.launcher != LOCAL
         self._starting[name] = asyncio.Event()
         try:

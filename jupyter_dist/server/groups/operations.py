@@ -78,7 +78,7 @@ class GroupOperations:
 
     async def own(self, key: str | None = None, **owner: Any) -> models.GroupModel:
         """Let the group live as long as another process, in addition to its owners."""
-        return await self._changed_by("own", owner=checked_owner(owner))
+        return await self._group.changed_by("own", owner=checked_owner(owner))
 
     async def interrupt(self, ranks: str = "all") -> models.Interrupted:
         """Interrupt the cells that run on these ranks."""
@@ -98,7 +98,7 @@ class GroupOperations:
             JupyterDistError: `name_taken`, if the group was dead, and another one has its name now.
         """
         self._manager.check_name(self._group)
-        return await self._changed_by("restart", key=key)
+        return await self._group.changed_by("restart", key=key)
 
     async def start_again(
         self, env: dict[str, str] | None = None, environ: str | None = None, key: str | None = None
@@ -121,7 +121,7 @@ class GroupOperations:
         """
         way = self._manager.parts.way_to_replace(state)
         wanted = ReplaceSpec(state, others, way(self._group, **fields) if way else None)
-        return await self._changed_by("replace", key=key, wanted=wanted.to_dict())
+        return await self._group.changed_by("replace", key=key, wanted=wanted.to_dict())
 
     async def reform(self, key: str | None = None) -> models.GroupModel:
         """Re-create the process group in the same processes.
@@ -129,7 +129,7 @@ class GroupOperations:
         Raises:
             JupyterDistError: `group_not_ready`, if ranks are dead or running cells.
         """
-        return await self._changed_by("reform", key=key)
+        return await self._group.changed_by("reform", key=key)
 
     async def resize(
         self, num_ranks: int, devices: list[int] | None = None, others: str = "refuse", key: str | None = None
@@ -140,19 +140,7 @@ class GroupOperations:
             JupyterDistError: `group_not_ready`, `bad_request`, `bad_devices` or `bad_environment`.
         """
         wanted = await self._manager.wanted_size(self._group, num_ranks, devices)
-        return await self._changed_by("resize", key=key, others=others, **wanted)
-
-    async def park(self, to: str = "host", folder: str | None = None, key: str | None = None) -> models.GroupModel:
-        """Give the devices of an idle group back, which keeps all variables.
-
-        Raises:
-            JupyterDistError: `group_not_ready`, if it is not idle, holds no devices, or there is no room.
-        """
-        return await self._changed_by("park", key=key, to=to, folder=folder)
-
-    async def resume(self, key: str | None = None) -> models.GroupModel:
-        """Bring the tensors of a parked group back to its devices."""
-        return await self._changed_by("resume", key=key)
+        return await self._group.changed_by("resize", key=key, others=others, **wanted)
 
     async def empty_cache(self, ranks: str = "all") -> models.FreedBytes:
         """Free unused memory of ranks."""
@@ -199,7 +187,7 @@ class GroupOperations:
     async def kill(self, rank: int, key: str | None = None) -> models.GroupModel:
         """Kill the rank's process, even if it hangs."""
         self._mirror.check_rank(rank)
-        return await self._changed_by("kill", rank=rank, key=key)
+        return await self._group.changed_by("kill", rank=rank, key=key)
 
     async def complete(self, rank: int, code: str, cursor_pos: int | None = None) -> models.CompletionModel:
         """Complete the code before the cursor with the names of a rank.
@@ -326,11 +314,6 @@ class GroupOperations:
         return await mirror.execution(execution_id)
 
     # -- inside -----------------------------------------------------------------------------------------
-
-    async def _changed_by(self, request: str, **fields: Any) -> models.GroupModel:
-        """Ask the agent to change the group, and return the group as the agent reports it afterwards."""
-        await self._mirror.ask(request, take=self._mirror.on_group, **fields)
-        return self._mirror.model()
 
     async def _ask_at_cursor(self, request: str, rank: int, code: str, cursor_pos: int | None, **fields: Any) -> Header:
         """Ask a rank about the name at the cursor."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH_DEVICES, Accelerator, labels
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.models.sentences import join, say, say_n
 from jupyter_dist.protocol.ranks import divided, in_words
 from jupyter_dist.protocol.secrets import Secrets
@@ -239,27 +238,6 @@ def idle_gpus_note(fields: Mapping[str, Any], reserved: Sequence[int]) -> str | 
 def _listed(counts: Sequence[int]) -> str:
     """Return the number of each node, `4, 8`, of the first nodes."""
     return ", ".join([*map(str, counts[:MAX_LISTED]), *(["..."] if len(counts) > MAX_LISTED else [])])
-
-
-def sharing_note(fields: Mapping[str, Any], groups: Iterable[models.GroupModel]) -> str | None:
-    """Return a note about idle groups that hold devices of a new group, and could be parked; None if there is none.
-
-    Args:
-        fields: the GroupSpec of the new group.
-        groups: the groups that run.
-    """
-    found = []
-    for group in groups:
-        shared = sorted(set(fields["devices"]) & set(group["devices"]))
-        is_idle = group["state"] == "ready" and not group["running"] and not group["queued"]
-        is_here = fields["launcher"] == LOCAL == group.get("launcher", LOCAL)
-        if shared and is_idle and is_here and group["accelerator"] == fields["accelerator"]:
-            found.append((group["name"], shared))
-    if not found:
-        return None
-    who = "; ".join(f"'{name}' (device {', '.join(map(str, shared))})" for name, shared in found)
-    verb = "Groups are idle and hold" if len(found) > 1 else "A group is idle and holds"
-    return f"{verb} devices of this one, too: {who}. Park what you do not use: it keeps its variables."
 
 
 def resolve_size(

@@ -36,7 +36,6 @@ _FROM_STATUS = (
     "ranks",
     "join",
     "ends_with",
-    "parked",
 )
 
 

@@ -237,26 +237,6 @@ export interface IReplace {
   again: string[];
 }
 
-/** Where the memory of a parked group is. */
-export interface IParkedState {
-  /** When it was parked. */
-  since: number;
-  /** How long parking took. */
-  seconds: number;
-  /** Where its tensors are. */
-  place: 'host' | 'file';
-  /** `storages`: the storages of tensors were moved. `driver`: the driver's checkpoint took the rest of the devices' memory, contexts included. */
-  by: ('storages' | 'driver')[];
-  /** The bytes that are held there for all ranks. */
-  held_bytes: number;
-  /** The bytes that stay where they were, because they cannot be moved. */
-  left_bytes: number;
-  /** A sentence for each kind of memory that stays where it was. */
-  left: string[];
-  /** When it began to resume; null while it is parked. */
-  resuming_since: number | null;
-}
-
 /** A group of ranks. */
 export interface IGroup {
   id: string;
@@ -297,14 +277,14 @@ export interface IGroup {
   join?: string | null;
   /** Of its nodes; null without an engine. */
   allocation?: IAllocation | null;
-  /** Where its memory is; null unless it is parked. */
-  parked?: IParkedState | null;
   /** What features add, by their names. */
   parts?: Record<string, unknown>;
   /** Executions. */
   running: string[];
   /** Executions. */
   queued: string[];
+  /** Where its memory is; null unless it is parked. */
+  parked?: IParkedState | null;
   /** Null: it is saved on request alone. */
   self_saving?: ISelfSaving | null;
   /** The newest save of a group with its name that it can restore, also after its end; or null. */
@@ -1106,14 +1086,6 @@ export interface ITransfer {
   num_names?: number;
 }
 
-/** The body of POST .../park. */
-export interface IParkRequest {
-  /** Where tensors go: `host`, the memory of the machine, or `file`, files in `folder`, which also frees the memory of a group on CPU. */
-  to?: 'host' | 'file';
-  /** For `file`: an absolute path on the machine of the ranks; by default the group's folder. */
-  folder?: string;
-}
-
 /** The body of POST .../owners: a process that the group ends with. */
 export interface IOwnerRequest {
   /** A running process on the server's machine. */
@@ -1609,6 +1581,34 @@ export interface IVerdict {
   could_join?: RankSet;
   /** Which nodes cannot connect to each other, at which addresses, and what to do (`cut`). */
   paths?: string;
+}
+
+/** The body of POST .../park. */
+export interface IParkRequest {
+  /** Where tensors go: `host`, the memory of the machine, or `file`, files in `folder`, which also frees the memory of a group on CPU. */
+  to?: 'host' | 'file';
+  /** For `file`: an absolute path on the machine of the ranks; by default the group's folder. */
+  folder?: string;
+}
+
+/** Where the memory of a parked group is. */
+export interface IParkedState {
+  /** When it was parked. */
+  since: number;
+  /** How long parking took. */
+  seconds: number;
+  /** Where its tensors are. */
+  place: 'host' | 'file';
+  /** `storages`: the storages of tensors were moved. `driver`: the driver's checkpoint took the rest of the devices' memory, contexts included. */
+  by: ('storages' | 'driver')[];
+  /** The bytes that are held there for all ranks. */
+  held_bytes: number;
+  /** The bytes that stay where they were, because they cannot be moved. */
+  left_bytes: number;
+  /** A sentence for each kind of memory that stays where it was. */
+  left: string[];
+  /** When it began to resume; null while it is parked. */
+  resuming_since: number | null;
 }
 
 /** A value, as it was at one moment on some ranks. */

@@ -31,7 +31,7 @@ from .idle import IdleClock
 from .room import Need, check_folder, check_hosts
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import models
+    from jupyter_dist.parts.parking.models import ParkedState
 
 LOOK_SECONDS = 20.0
 LEAST_SECONDS = 60.0
@@ -55,7 +55,7 @@ class Parking:
 
     def __init__(self, group: AgentGroup) -> None:
         self.driver = DriverCheckpoint()
-        self.parked: models.ParkedState | None = None  # where the group's memory is
+        self.parked: ParkedState | None = None  # where the group's memory is
         self._group = group
         self._clock = IdleClock(group.spec.park_after_seconds)
         self._work: asyncio.Task[None] | None = None
@@ -307,7 +307,7 @@ def _named(error: BaseException, rank: RankProcess) -> BaseException:
     return JupyterDistError(error.code, say("Rank %1: %2", rank.rank, error.message), error.hint)
 
 
-def _parked(plan: ParkingPlan, answers: Sequence[Header], seconds: float) -> models.ParkedState:
+def _parked(plan: ParkingPlan, answers: Sequence[Header], seconds: float) -> ParkedState:
     held = sum(int(answer["held_bytes"]) for answer in answers)
     left = sum(int(answer["left_bytes"]) for answer in answers)
     sentences = list(dict.fromkeys(sentence for answer in answers for sentence in answer["left"]))

@@ -204,16 +204,6 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'resize'], body, isKeyed: true }, retries);
   }
 
-  /** Give the devices of an idle group back; its ranks keep all variables. The next cell resumes it. */
-  park(group: string, body: IParkRequest = {}, retries?: IRetries): Promise<IGroup> {
-    return this.ask({ verb: 'POST', path: ['groups', group, 'park'], body, isKeyed: true }, retries);
-  }
-
-  /** Bring the tensors of a parked group back to its devices; a cell does so, too. */
-  resume(group: string, retries?: IRetries): Promise<IGroup> {
-    return this.ask({ verb: 'POST', path: ['groups', group, 'resume'], body: {}, isKeyed: true }, retries);
-  }
-
   /** Collect garbage and empty the device caches of idle ranks; return the freed bytes by rank. */
   emptyCache(group: string, body: IRanksRequest = {}): Promise<IFreedBytes> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'empty-cache'], body });
@@ -337,6 +327,16 @@ export abstract class Api {
   /** Return the versions of cells that ran on ranks since the last restart, and which ranks missed them. */
   drift(group: string): Promise<IDrift> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'drift'] });
+  }
+
+  /** Give the devices of an idle group back; its ranks keep all variables. The next cell resumes it. */
+  park(group: string, body: IParkRequest = {}, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'park'], body, isKeyed: true }, retries);
+  }
+
+  /** Bring the tensors of a parked group back to its devices; a cell does so, too. */
+  resume(group: string, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'resume'], body: {}, isKeyed: true }, retries);
   }
 
   /** Return the values of names on ranks, also while these run a cell. Local names come before names of cells. Of devices only shapes are read; no code of the user runs. */

@@ -1,0 +1,3 @@
+"""Parking in the Python client."""
+
+__all__: list[str] = []
