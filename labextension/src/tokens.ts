@@ -58,10 +58,6 @@ export const CommandIDs = {
   killRank: 'jupyter-dist:kill-rank',
   /** Re-create the process group in the same processes; args: `{group}`. */
   reform: 'jupyter-dist:reform',
-  /** Give the devices of an idle group back; args: `{group}`. */
-  park: 'jupyter-dist:park',
-  /** Bring a parked group back to its devices; args: `{group}`. */
-  resume: 'jupyter-dist:resume',
   /** Start a group that has ended, with the options of its start; args: `{group}`. */
   startAgain: 'jupyter-dist:start-again',
   /** Change the number of ranks of a group; args: `{group, ranks?: number}`, without `ranks` after a dialog. */

@@ -8,6 +8,7 @@ import groupconsole from './groupconsole/plugin';
 import hangs from './hangs/plugin';
 import introspection from './introspection/plugin';
 import logpanel from './logpanel/plugin';
+import parking from './parking/plugin';
 import peek from './peek/plugin';
 import profile from './profile/plugin';
 import saves from './saves/plugin';
@@ -25,6 +26,7 @@ export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [
   hangs,
   introspection,
   logpanel,
+  parking,
   peek,
   profile,
   saves,

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
-import type { IExecution, IGroup, IParkedState, RankState } from '../../services/protocol';
+import type { IExecution, IGroup, RankState } from '../../services/protocol';
 import { awaited, isBehindOwn, WaitingModel } from './waiting';
+import { addGroupNews } from '../format/states';
 
 function group(states: RankState[], more: Partial<IGroup> = {}, runs: string[] = []): IGroup {
   const ranks = states.map((state, rank) => ({ rank, state, state_at: 100 + rank, execution_id: runs[rank] ?? null }));
@@ -19,9 +20,9 @@ it('is the slowest step of its own ranks while the group starts', () => {
   expect(awaited(mine, starting, known())).toEqual({ kind: 'ranks', state: 'importing', since: 101 });
 });
 
-it('is the return of a parked group', () => {
-  const parked = { resuming_since: 107 } as IParkedState;
-  const resuming = group(['idle', 'joining'], { state: 'resuming', queued: ['e-9'], parked });
+it('is the return of a group whose tensors are away', () => {
+  addGroupNews({ returnsSince: ({ state }) => (state === 'resuming' ? 107 : null) });
+  const resuming = group(['idle', 'joining'], { state: 'resuming', queued: ['e-9'] });
   expect(awaited(mine, resuming, known())).toEqual({ kind: 'resuming', since: 107 });
   const parking = group(['idle', 'idle'], { state: 'parking', queued: ['e-9'] });
   expect(awaited(mine, parking, known())).toEqual({ kind: 'resuming', since: null });

@@ -2,13 +2,13 @@
 import { FINAL_STATES, IExecution, IGroup, IRank, RankState } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { expandRanks, formatRanks, includesRank } from '../format/ranks';
-import { isAway, isStarting } from '../format/states';
+import { isAway, isStarting, newsOf } from '../format/states';
 
 /** What a cell waits for; `since` is in seconds since the epoch. */
 export type Awaited =
   /** The ranks are starting: the step of the slowest one. */
   | { kind: 'ranks'; state: RankState; since: number }
-  /** The group was parked, and its tensors return to the devices. */
+  /** The tensors of the group were away, and return to the devices. */
   | { kind: 'resuming'; since: number | null }
   /** A cell before it has its ranks, and so many more. */
   | { kind: 'cell'; execution: IExecution; more: number }
@@ -31,7 +31,7 @@ export function awaited(execution: IWaiting, group: IGroup, known: ReadonlyMap<s
     return { kind: 'ranks', state: slowest, since: since(mine, slowest) };
   }
   if (isAway(group)) {
-    return { kind: 'resuming', since: group.parked?.resuming_since ?? null };
+    return { kind: 'resuming', since: newsOf(news => news.returnsSince?.(group)) };
   }
   const blocking = blockingOf(execution, group, known);
   if (blocking.length > 0) {

@@ -2,6 +2,7 @@ import { Signal } from '@lumino/signaling';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { IGroup } from '../../services/protocol';
 import { GroupsModel, noteLines, remedy } from './groups';
+import { addGroupNews } from '../format/states';
 
 function group(name: string, started_at: number): IGroup {
   return { id: `id-${name}`, name, started_at, ranks: [] as unknown } as IGroup;
@@ -29,12 +30,12 @@ it('keeps groups where they are when one is restarted', () => {
   model.dispose();
 });
 
-it('names what of a parked group stays where it was, once', () => {
-  const of = (state: string, note: string | null): string[] =>
-    noteLines({ state, note, parked: { left: ['8 MiB stay.', 'A graph stays.'] } } as unknown as IGroup);
-  expect(of('parked', 'Parked in 0.1 s. 8 MiB stay.')).toEqual(['Parked in 0.1 s. 8 MiB stay.', 'A graph stays.']);
-  expect(of('parked', null)).toEqual(['8 MiB stay.', 'A graph stays.']);
-  expect(of('resuming', null)).toEqual([]);
+it('has the sentences of parts once', () => {
+  addGroupNews({ lines: ({ name }) => (name === 'told' ? ['8 MiB stay.', 'A graph stays.'] : []) });
+  const of = (name: string, note: string | null): string[] => noteLines({ name, note } as unknown as IGroup);
+  expect(of('told', 'Moved in 0.1 s. 8 MiB stay.')).toEqual(['Moved in 0.1 s. 8 MiB stay.', 'A graph stays.']);
+  expect(of('told', null)).toEqual(['8 MiB stay.', 'A graph stays.']);
+  expect(of('other', 'A note.')).toEqual(['A note.']);
 });
 
 it('offers what puts a group right', () => {
@@ -50,7 +51,7 @@ it('offers what puts a group right', () => {
   expect(of('ready', 'idle ok', 'idle ok')).toBe(null);
   expect(of('ready', 'idle broken', 'busy ok')).toBe(null);
   expect(of('ready', 'joining broken', 'joining broken')).toBe(null);
-  expect(of('parked', 'idle none', 'idle none')).toBe('resume');
+  expect(of('parked', 'idle none', 'idle none')).toBe(null); // a part has it
   expect(of('dead', 'dead ok')).toBeNull();
   const cancelled = { state: 'dead', ranks: [], allocation: { state: 'ended' } } as unknown as IGroup;
   expect(remedy(cancelled)).toBe('startAgain');

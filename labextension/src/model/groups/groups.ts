@@ -6,7 +6,7 @@ import { inWords } from '../../services/words';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { ChangingModel } from '../changing';
 import { Clock } from '../format/clock';
-import { isAway, isStarting } from '../format/states';
+import { isAway, isStarting, linesOf } from '../format/states';
 
 /** The part of the service that this model needs. */
 type GroupsSource = Pick<IDistService, 'groupsChanged' | 'connectionChanged' | 'connected'>;
@@ -90,15 +90,12 @@ export function findGroup(groups: readonly IGroup[], reference: string): IGroup 
 }
 
 /** The action that repairs a group and keeps the remaining variables. */
-export function remedy(group: IGroup): 'replace' | 'reform' | 'resume' | 'startAgain' | null {
+export function remedy(group: IGroup): 'replace' | 'reform' | 'startAgain' | null {
   if (isGone(group) && group.allocation) {
     return 'startAgain'; // its job is over, or its agent: a restart is not possible
   }
   if (group.state === 'degraded') {
     return 'replace';
-  }
-  if (group.state === 'parked') {
-    return 'resume';
   }
   // While a rank is working, the cell or the agent may still repair it.
   const isSettled = group.state === 'ready' && group.ranks.every(rank => rank.state === 'idle');
@@ -108,12 +105,12 @@ export function remedy(group: IGroup): 'replace' | 'reform' | 'resume' | 'startA
   return isSettled && group.ranks.some(rank => rank.process_group !== 'ok') ? 'reform' : null;
 }
 
-/** The sentences on a group: its note, and what of a parked group stays where it was, unless the note has it. */
-export function noteLines({ note, note_words: words, state, parked }: IGroup): string[] {
-  const left = state === 'parked' ? (parked?.left ?? []) : [];
+/** The sentences on a group: its note, and what parts add, unless the note has it. */
+export function noteLines(group: IGroup): string[] {
+  const { note, note_words: words } = group;
   return [
     ...(note ? [inWords(translation(), note, words)] : []),
-    ...left.filter(sentence => !note?.includes(sentence))
+    ...linesOf(group).filter(sentence => !note?.includes(sentence))
   ];
 }
 
@@ -122,7 +119,7 @@ export function isGone(group: IGroup): boolean {
   return group.state === 'dead' || group.state === 'lost';
 }
 
-/** Whether a group can take cells; a parked one is resumed by them. */
+/** Whether a group can take cells; one whose tensors are away is resumed by them. */
 export function takesCells(group: IGroup): boolean {
   return isAway(group) || ['ready', 'degraded'].includes(group.state) || isStarting(group);
 }

@@ -31,19 +31,8 @@ const ASK_AGAIN_MS = 10000;
 /** For two minutes: when a connection is back, TCP delivers the data it still had. */
 const LOOKS = 12;
 
-/** The states in which the server knows all executions of a group; otherwise it waits for the group's agent. */
-const TELLING: ReadonlySet<string> = new Set<GroupState>([
-  'starting',
-  'ready',
-  'degraded',
-  'restarting',
-  'parking',
-  'parked',
-  'resuming',
-  'ending',
-  'dead',
-  'lost'
-]);
+/** The states in which the server may not know all executions of a group: it waits for the group's agent. */
+const NOT_TELLING: ReadonlySet<string> = new Set<GroupState>(['resizing', 'unresponsive', 'incompatible']);
 
 export interface INotebooksOptions {
   executions: IDistExecutions;
@@ -314,7 +303,7 @@ export class NotebooksModel implements IDistNotebooks {
     const silent = new Set<string>();
     const ask = async ({ id, state }: IGroup): Promise<IExecution[]> => {
       try {
-        if (!TELLING.has(state)) {
+        if (NOT_TELLING.has(state)) {
           silent.add(id);
         }
         return (await this._service.executions(id)).executions;

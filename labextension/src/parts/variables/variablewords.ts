@@ -15,7 +15,7 @@ export function statusWords(trans: Trans, phase: Phase, answer: IVariables | nul
     idle: '',
     busy: trans.__('Busy: ranks run a cell.'),
     starting: trans.__('The ranks are starting.'),
-    parked: trans.__('The group is parked.'),
+    away: trans.__('The group is parked.'),
     gone: trans.__('The group has ended.')
   };
   if (!answer) {

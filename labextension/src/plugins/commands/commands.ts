@@ -35,11 +35,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       const { ScriptExport } = await loaded(import(/* webpackChunkName: "scriptexport" */ './scriptexport'));
       await new ScriptExport(service, contents, tracker, open, trans).run(group);
     };
-    const rows = [
-      ...runningRows(actions, trans),
-      ...parkRows(actions, trans),
-      ...cleaningRows(actions, exportScript, trans)
-    ];
+    const rows = [...runningRows(actions, trans), ...cleaningRows(actions, exportScript, trans)];
     addGroupCommands(app, palette, groups, choice, rows, trans);
     app.commands.addCommand(CommandIDs.shutdownAll, {
       isEnabled: () => groups.groups.length > 0,
@@ -52,7 +48,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/** The commands that interrupt, restart and repair ranks. */
+/** The commands that interrupt, restart and repair ranks, and start a group again after its end. */
 function runningRows(actions: GroupCommands, trans: TranslationBundle): IGroupCommand[] {
   return [
     {
@@ -81,28 +77,6 @@ function runningRows(actions: GroupCommands, trans: TranslationBundle): IGroupCo
       label: trans.__('Re-create Process Group'),
       caption: trans.__('Re-create the process group in the same processes; all variables are kept'),
       act: group => actions.reform(group)
-    }
-  ];
-}
-
-/** The commands that park a group, resume it, and start it again after its end. */
-function parkRows(actions: GroupCommands, trans: TranslationBundle): IGroupCommand[] {
-  return [
-    {
-      id: CommandIDs.park,
-      label: trans.__('Park Ranks'),
-      caption: trans.__(
-        'Give the devices of idle ranks back; all variables are kept, and the next cell resumes the ranks'
-      ),
-      when: group => group.state === 'ready',
-      act: group => actions.park(group)
-    },
-    {
-      id: CommandIDs.resume,
-      label: trans.__('Resume Parked Ranks'),
-      caption: trans.__('Bring the tensors of parked ranks back to their devices'),
-      when: group => group.state === 'parked',
-      act: group => actions.resume(group)
     },
     {
       id: CommandIDs.startAgain,

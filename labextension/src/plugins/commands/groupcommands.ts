@@ -62,32 +62,6 @@ export class GroupCommands {
     await this._try(group, () => this._service.reform(group.id));
   }
 
-  /** Park a group; on CPU it has only files to go to, which the user is asked about. */
-  async park(group: IGroup): Promise<void> {
-    const trans = this._trans;
-    if (group.devices.length > 0) {
-      await this._try(group, () => this._service.park(group.id));
-      return;
-    }
-    const answer = await showDialog({
-      title: trans.__('Park %1 in files?', group.name),
-      body: trans.__(
-        'Its ranks hold no devices. Their tensors can move into files, which gives the memory of the machine back. All variables are kept, and the next cell resumes the ranks.'
-      ),
-      buttons: [
-        Dialog.cancelButton({ label: trans.__('Cancel') }),
-        Dialog.okButton({ label: trans.__('Park in Files') })
-      ]
-    });
-    if (answer.button.accept) {
-      await this._try(group, () => this._service.park(group.id, { to: 'file' }));
-    }
-  }
-
-  async resume(group: IGroup): Promise<void> {
-    await this._try(group, () => this._service.resume(group.id));
-  }
-
   async startAgain(group: IGroup): Promise<void> {
     await this._try(group, () => this._service.startAgain(group.name));
   }

@@ -72,20 +72,38 @@ export function repairsOf(group: IGroup): readonly IRepair[] {
   return repairs.filter(({ isEnabled }) => isEnabled(group));
 }
 
-/** What keeps or changes the variables of a group, as an entry. */
-export interface IStateItem extends IGroupMenuItem {
+/** An entry of a section to which plugins add theirs. */
+export interface IPlacedItem extends IGroupMenuItem {
   /** Its place. */
   readonly rank: number;
 }
 
-const stateItems: IStateItem[] = [
+const stateItems: IPlacedItem[] = [
   { command: CommandIDs.resize, rank: 30, isEnabled: group => group.state === 'ready' || group.state === 'degraded' }
 ];
 
-/** Add one to the menu; plugins add theirs. */
-export function addStateItem(item: IStateItem): void {
-  stateItems.push(item);
-  stateItems.sort((a, b) => a.rank - b.rank);
+const memoryItems: IPlacedItem[] = [
+  {
+    command: CommandIDs.emptyCache,
+    rank: 30,
+    isVisible: group => group.accelerator !== 'cpu',
+    isEnabled: group => hasStarted(group) && !isAway(group)
+  }
+];
+
+/** Add to the menu what keeps or changes the variables of a group. */
+export function addStateItem(item: IPlacedItem): void {
+  addTo(stateItems, item);
+}
+
+/** Add to the menu what gives memory back. */
+export function addMemoryItem(item: IPlacedItem): void {
+  addTo(memoryItems, item);
+}
+
+function addTo(items: IPlacedItem[], item: IPlacedItem): void {
+  items.push(item);
+  items.sort((a, b) => a.rank - b.rank);
 }
 
 function withGroup({ command }: IPanelItem): IGroupMenuItem {
@@ -100,15 +118,7 @@ const GROUP_MENU: readonly (readonly IGroupMenuItem[])[] = [
     { command: CommandIDs.reform, isEnabled: group => group.state === 'ready' }
   ],
   stateItems,
-  [
-    { command: CommandIDs.park, isVisible: group => !isAway(group), isEnabled: group => group.state === 'ready' },
-    { command: CommandIDs.resume, isVisible: isAway, isEnabled: group => group.state === 'parked' },
-    {
-      command: CommandIDs.emptyCache,
-      isVisible: group => group.accelerator !== 'cpu',
-      isEnabled: group => hasStarted(group) && !isAway(group)
-    }
-  ],
+  memoryItems,
   [{ command: CommandIDs.exportScript, isEnabled: isReachable }],
   [
     {

@@ -97,7 +97,6 @@ function actionsByCommands(app: JupyterFrontEnd, trans: TranslationBundle): IGro
       })),
     kill: (group, rank) => run(CommandIDs.killRank, { group: group.id, rank }),
     reform: group => run(CommandIDs.reform, { group: group.id }),
-    resume: group => run(CommandIDs.resume, { group: group.id }),
     startAgain: group => run(CommandIDs.startAgain, { group: group.id }),
     resize: (group, ranks) => run(CommandIDs.resize, { group: group.id, ranks }),
     openLog: (group, rank) => run(CommandIDs.openLog, { group: group.id, rank }),

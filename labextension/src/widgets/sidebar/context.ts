@@ -22,7 +22,6 @@ export interface IGroupActions {
   repairs(group: IGroup): readonly IRepairButton[];
   kill(group: IGroup, rank: number): void;
   reform(group: IGroup): void;
-  resume(group: IGroup): void;
   startAgain(group: IGroup): void;
   /** Change its number of ranks without a dialog. */
   resize(group: IGroup, ranks: number): void;

@@ -14,7 +14,7 @@ const SHAPES: Record<GroupLight, React.ReactElement> = {
     </>
   ),
   unresponsive: <path d="M6 1.2 L11 10.4 L1 10.4 Z" stroke="none" />,
-  parked: <path d="M3.5 2 L3.5 10 M8.5 2 L8.5 10" fill="none" />,
+  away: <path d="M3.5 2 L3.5 10 M8.5 2 L8.5 10" fill="none" />,
   dead: <path d="M2.4 2.4 L9.6 9.6 M9.6 2.4 L2.4 9.6" fill="none" />
 };
 

@@ -1,7 +1,8 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { expect, it } from 'vitest';
-import type { GroupState, IGroup, IParkedState, IRank, RankState } from '../../services/protocol';
+import type { GroupState, IGroup, IRank, RankState } from '../../services/protocol';
 import { awaitsUserWords, exitReason, groupLight, GroupLight, groupSummary } from './statewords';
+import { addGroupNews } from '../../model/format/states';
 
 const trans = nullTranslator.load('jupyter_dist');
 
@@ -21,7 +22,7 @@ it.each<[GroupState, RankState[], string, GroupLight]>([
   ['degraded', ['dead', 'idle'], '2 ranks, 1 dead', 'dead'],
   ['ready', ['idle', 'joining'], '2 ranks, 1 starting', 'joining'],
   ['parking', ['idle', 'idle'], '2 ranks, parking', 'starting'],
-  ['parked', ['idle', 'idle'], '2 ranks, parked', 'parked'],
+  ['parked', ['idle', 'idle'], '2 ranks, parked', 'away'],
   ['resuming', ['idle', 'joining'], '2 ranks, resuming', 'starting'],
   ['dead', ['dead'], '1 rank, dead', 'dead'],
   ['unresponsive', ['unresponsive', 'dead'], '2 ranks, not responding', 'unresponsive'],
@@ -32,12 +33,10 @@ it.each<[GroupState, RankState[], string, GroupLight]>([
   expect(groupLight(group(state, ranks))).toBe(light);
 });
 
-it.each([
-  ['host', '2 ranks, parked, 2.00 GB in host memory'],
-  ['file', '2 ranks, parked, 2.00 GB in files']
-] as const)('says where a parked group has its bytes: %s', (place, words) => {
-  const parked = { place, held_bytes: 2 * 1024 ** 3 } as IParkedState;
-  expect(groupSummary(trans, { ...group('parked', ['idle', 'idle']), parked }, 0)).toBe(words);
+it('has the words of a part for a state', () => {
+  addGroupNews({ stateWords: ({ state, name }) => (state === 'parked' && name === 'told' ? 'elsewhere' : null) });
+  expect(groupSummary(trans, { ...group('parked', ['idle']), name: 'told' }, 0)).toBe('1 rank, elsewhere');
+  expect(groupSummary(trans, { ...group('parked', ['idle']), name: 'other' }, 0)).toBe('1 rank, parked');
 });
 
 it('counts the ranks that wait for a user, and has words for each', () => {

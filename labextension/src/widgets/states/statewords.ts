@@ -1,11 +1,11 @@
 /** The texts for states, shared by the sidebar, the status bar and the panels. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { formatBytes, formatSeconds } from '../../model/format/quantities';
-import { isStarting } from '../../model/format/states';
+import { formatSeconds } from '../../model/format/quantities';
+import { isStarting, newsOf } from '../../model/format/states';
 import { inWords } from '../../services/words';
 import type { ExecutionState, GroupState, IGroup, INode, IRank, RankSet, RankState } from '../../services/protocol';
 
-export type GroupLight = RankState | 'parked';
+export type GroupLight = RankState | 'away';
 
 /** "rank 3" or "ranks 0-2". */
 export function rankWords(trans: TranslationBundle, ranks: RankSet): string {
@@ -106,15 +106,9 @@ export function groupSummary(trans: TranslationBundle, group: IGroup, sinceStart
   return parts.join(', ');
 }
 
-/** "dead", "parked, 2.00 GB in host memory". */
-function passiveWords(trans: TranslationBundle, { state, parked }: IGroup): string {
-  if (state !== 'parked' || !parked) {
-    return stateWord(trans, state);
-  }
-  const bytes = formatBytes(parked.held_bytes);
-  return parked.place === 'host'
-    ? trans.__('parked, %1 in host memory', bytes)
-    : trans.__('parked, %1 in files', bytes);
+/** "dead", or the words of a part: "parked, 2.00 GB in host memory". */
+function passiveWords(trans: TranslationBundle, group: IGroup): string {
+  return newsOf(news => news.stateWords?.(group, trans)) ?? stateWord(trans, group.state);
 }
 
 /** The most important state in a group, for its light. */
@@ -124,7 +118,7 @@ export function groupLight(group: IGroup): GroupLight {
     restarting: 'starting',
     resizing: 'starting',
     parking: 'starting',
-    parked: 'parked',
+    parked: 'away',
     resuming: 'starting',
     ending: 'unresponsive',
     unresponsive: 'unresponsive',

@@ -20,7 +20,7 @@ it.each<[IGroup | null, string]>([
   [idle(1), 'idle'],
   [busy(1), 'busy'],
   [group('restarting', [], 1), 'starting'],
-  [group('parked', [], 1), 'parked'],
+  [group('parked', [], 1), 'away'],
   [group('dead', [], 1), 'gone'],
   [null, 'gone']
 ])('knows when ranks can be asked', (state, phase) => {

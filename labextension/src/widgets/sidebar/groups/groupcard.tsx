@@ -5,7 +5,7 @@ import { isGone, noteLines, remedy } from '../../../model/groups/groups';
 import { formatBytes } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
 import { sizeOfRest } from '../../../model/state/resize';
-import { isStarting } from '../../../model/format/states';
+import { isAway, isStarting } from '../../../model/format/states';
 import type { GroupMonitor } from '../../../model/groups/monitor';
 import type { IGroup } from '../../../services/protocol';
 import { ErrorNote } from '../../base/errornote';
@@ -64,7 +64,7 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
   const lines = noteLines(group);
   const rest = sizeOfRest(group);
   const repairs = way === 'replace' ? [] : actions.repairs(group);
-  const isRepairedAlone = isGone(group) && repairs.length > 0;
+  const isRepairedAlone = (isGone(group) || isAway(group)) && repairs.length > 0;
   if (lines.length === 0 && !way && rest === null && !isRepairedAlone) {
     return null;
   }
@@ -72,13 +72,11 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
   const labels = {
     replace: hasLost ? trans.__('Replace ranks without device\u2026') : trans.__('Replace dead ranks\u2026'),
     reform: trans.__('Re-create process group'),
-    resume: trans.__('Resume'),
     startAgain: trans.__('Start again')
   };
   const titles = {
     replace: trans.__('Start new processes for dead ranks; the other ranks keep their variables'),
     reform: trans.__('All ranks join a new process group; all variables are kept'),
-    resume: trans.__('Bring its tensors back to where they were; the next cell does so, too'),
     startAgain: trans.__('Start another group with the same name and options')
   };
   return (
