@@ -298,7 +298,9 @@ def test_a_group_that_has_no_checks_yet_says_which_version_has_started_it(place)
 
 def test_all_that_came_after_the_first_protocol_is_known_to_be_newer(earlier):
     def requests_of(package):
-        return set(re.findall(r'^ +"(\w+)": (?:once\()?self\._', (package / "agent" / "requests.py").read_text(), re.MULTILINE))
+        return set(
+            re.findall(r'^ +"(\w+)": (?:once\()?self\._', (package / "agent" / "requests.py").read_text(), re.MULTILINE)
+        )
 
     def fields_of(package, name):
         tree = ast.parse((package / "protocol" / "wire" / "specs.py").read_text())

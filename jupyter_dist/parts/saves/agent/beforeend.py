@@ -14,6 +14,7 @@ from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.states import AWAY_GROUP_STATES
 
 from .automatic import AutomaticSave, SavingGroup
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 RESERVE_SECONDS = 5.0  # before the end: what is not complete then may be cut off anywhere
 RESERVE_SHARE = 0.1  # of the time for a save, if that is short
 MOVED_SECONDS = 5.0  # an end that moves by less is the same: engines round
-SAVEABLE_STATES = ("ready", "degraded", "parked")  # the save resumes a parked group
+SAVEABLE_STATES = {"ready", "degraded", *AWAY_GROUP_STATES}  # the save brings tensors back that are away
 
 
 class EndingGroup(SavingGroup, Protocol):
