@@ -26,8 +26,7 @@ COMMANDS = {
     "attach": _own("attach.AttachCommand", "Open a prompt whose cells run on a group's ranks."),
     "exec": _own("cells.ExecCommand", "Run code on a group's ranks."),
     "run": _own("cells.RunCommand", "Run a script on a new group, like torchrun."),
-    "logs": _own("reading.logs.LogsCommand", "Show the output of a rank."),
-    "export": _own("reading.export.ExportCommand", "Write the cells that ran on ranks as a script for torchrun."),
+    "logs": _own("logs.LogsCommand", "Show the output of a rank."),
     "join": _own("machine.join.JoinCommand", "Be a node of a group over several machines."),
     "launchers": _own(
         "machine.launchers.LaunchersCommand", "List what can start the nodes of a group, with what is free."

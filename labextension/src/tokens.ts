@@ -68,8 +68,6 @@ export const CommandIDs = {
   shutdownAll: 'jupyter-dist:shutdown-all',
   /** Empty the ranks' memory caches; args: `{group}`. */
   emptyCache: 'jupyter-dist:empty-cache',
-  /** Write the cells that ran on ranks as a script beside the current notebook; args: `{group}`. */
-  exportScript: 'jupyter-dist:export-script',
   /**
    * Open a console on ranks; args: `{group: id or name, ranks?, path?: of a notebook or file, beside?: id of a widget}`.
    */

@@ -12,7 +12,7 @@ import pytest
 from records import counted
 from waits import PATIENCE, read_until, running, until
 
-from jupyter_dist.cli.commands.reading.logs import record_text
+from jupyter_dist.cli.commands.logs import record_text
 from jupyter_dist.client.startoptions import add_start_options
 from jupyter_dist.magics.distmagics import init_parser
 from jupyter_dist.magics.failures import DistError
@@ -52,7 +52,6 @@ def test_without_a_command_they_are_named(dist):
         "exec",
         "run",
         "logs",
-        "export",
         "mcp",
         "stacks",
         "samples",

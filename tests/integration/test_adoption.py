@@ -9,6 +9,7 @@ from apiclient import texts, without_seq
 from waits import PATIENCE, until_async
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.operations import BY_NAME
 
 
 def begin_again(jp_serverapp):
@@ -139,12 +140,14 @@ async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again,
     await api.run("g", "1 / 0", cell_id="b", notebook="n.ipynb")
     await api.run("g", "hidden = 1", silent=True)
     view = await api.run("g", "print('last words')", cell_id="a", notebook="n.ipynb")
-    before = await api.ask("POST", "groups/g/script", {})
+    has_scripts = "script" in BY_NAME
+    before = await api.ask("POST", "groups/g/script", {}) if has_scripts else None
     history = await api.ask("GET", "groups/g/history")
     assert [cell["code"] for cell in history["cells"]] == ["x = 1", "1 / 0", "print('last words')"]
     assert (await api.ask("GET", "groups/g/history", number=1))["cells"] == history["cells"][-1:]
-    assert "print('last words')\n" in before["script"]
-    assert "hidden" not in before["script"]
+    if has_scripts:
+        assert "print('last words')\n" in before["script"]
+        assert "hidden" not in before["script"]
     agent_pid = (groups_path / group["id"] / "group.json").read_text()
     agent_pid = int(agent_pid.split('"agent_pid":')[1].split(",")[0])
     os.kill(agent_pid, signal.SIGKILL)
@@ -160,7 +163,8 @@ async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again,
     assert lost["state"] == "lost"
     log = await api.ask("GET", "groups/g/ranks/0/log")
     assert "last words\n" in [record.get("text") for record in log["records"]]
-    assert await api.ask("POST", "groups/g/script", {}) == before
+    if has_scripts:
+        assert await api.ask("POST", "groups/g/script", {}) == before
     assert await api.ask("GET", "groups/g/history") == history
     await api.ask("DELETE", "groups/g")
     assert list(groups_path.iterdir()) == []

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from jupyter_dist.parts.script.writer import write_script
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server.script.runs import RecordedRun
-from jupyter_dist.server.script.translate import indented, to_python
-from jupyter_dist.server.script.writer import write_script
+from jupyter_dist.server.cells.python import indented, to_python
+from jupyter_dist.server.cells.runs import RecordedRun
 
 GROUP = {"world_size": 3, "name": "g", "cwd": "/tmp", "accelerator": "cpu", "backend": "gloo"}
 

@@ -122,7 +122,7 @@ SHOWN = [
     *("parts/parking/rank", "parts/undo/rank", "rank/cells/clients/transfers.py", "rank/cells/values/numbers.py"),
     *("protocol/ranks.py", "protocol/wire/earlier.py", "agent/contact/owners.py", "agent/group"),
     *("agent/nodes/head.py", "agent/nodes/member.py", "agent/nodes/paths.py", "agent/processes/failedstart.py"),
-    *("rank/control.py", "rank/state", "server/analysis", "server/script/runs.py"),
+    *("rank/control.py", "rank/state", "server/analysis", "parts/script/choosing.py"),
 ]
 RAISING = {"JupyterDistError": 1, "bad_request": 0, "_bad_devices": 0}  # where their sentences begin
 

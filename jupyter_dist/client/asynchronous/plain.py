@@ -122,16 +122,6 @@ class PlainAsyncGroup(GroupCaller):
         """
         return listed(infos.HistoryCellInfo, (await self._call("history", query={"number": number}))["cells"])
 
-    async def script(self, notebook: str | None = None, cells: str | None = None) -> infos.ScriptInfo:
-        """Return the cells of a notebook that ran on ranks as a script for torchrun.
-
-        Args:
-            notebook: The path of the notebook, or its last parts; by default the only one.
-            cells: The notebook's code cells as JSON, [{id, source}]: cells that did not run on ranks become
-                comments.
-        """
-        return infos.ScriptInfo(await self._call("script", body={"notebook": notebook, "cells": cells}))
-
     async def logs(
         self, rank: int, tail_bytes: int = 262144, before: int | None = None
     ) -> ApiList[infos.LogRecordInfo]:
@@ -222,6 +212,16 @@ class PlainAsyncGroup(GroupCaller):
             folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
         """
         return listed(infos.SaveInfo, (await self._call("saves", query={"folder": folder}))["saves"])
+
+    async def script(self, notebook: str | None = None, cells: str | None = None) -> infos.ScriptInfo:
+        """Return the cells of a notebook that ran on ranks as a script for torchrun.
+
+        Args:
+            notebook: The path of the notebook, or its last parts; by default the only one.
+            cells: The notebook's code cells as JSON, [{id, source}]: cells that did not run on ranks become
+                comments.
+        """
+        return infos.ScriptInfo(await self._call("script", body={"notebook": notebook, "cells": cells}))
 
     async def pace(self, execution_id: str | None = None) -> infos.PaceInfo:
         """Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.

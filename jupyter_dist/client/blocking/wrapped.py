@@ -369,16 +369,6 @@ class BlockingGroup:
         """
         return self._loop.run(self._group.history(number))
 
-    def script(self, notebook: str | None = None, cells: str | None = None) -> infos.ScriptInfo:
-        """Return the cells of a notebook that ran on ranks as a script for torchrun.
-
-        Args:
-            notebook: The path of the notebook, or its last parts; by default the only one.
-            cells: The notebook's code cells as JSON, [{id, source}]: cells that did not run on ranks become
-                comments.
-        """
-        return self._loop.run(self._group.script(notebook, cells))
-
     def logs(self, rank: int, tail_bytes: int = 262144, before: int | None = None) -> ApiList[infos.LogRecordInfo]:
         """Return the last records of a rank's log, or the last ones before a given record.
 
@@ -460,6 +450,16 @@ class BlockingGroup:
             folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
         """
         return self._loop.run(self._group.saves(folder))
+
+    def script(self, notebook: str | None = None, cells: str | None = None) -> infos.ScriptInfo:
+        """Return the cells of a notebook that ran on ranks as a script for torchrun.
+
+        Args:
+            notebook: The path of the notebook, or its last parts; by default the only one.
+            cells: The notebook's code cells as JSON, [{id, source}]: cells that did not run on ranks become
+                comments.
+        """
+        return self._loop.run(self._group.script(notebook, cells))
 
     def pace(self, execution_id: str | None = None) -> infos.PaceInfo:
         """Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.

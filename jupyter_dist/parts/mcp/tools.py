@@ -44,7 +44,7 @@ GROUP = {"type": "string", "maxLength": 200, "description": "Name or id of the g
 _RANKS = {"type": "string", "maxLength": 1000, "description": "Ranks: all, 0, 0-3,7, ::2, !0 (all but). Default: all."}
 _RANK = {"type": "integer", "minimum": 0, "description": "The rank. Default: 0."}
 _EXECUTION = {"type": "string", "maxLength": 100, "description": "The id of the execution, e-..."}
-_OFFSET = {"type": "integer", "minimum": 0, "description": "Show the output from this character on."}
+OFFSET = {"type": "integer", "minimum": 0, "description": "Show the output from this character on."}
 _WAIT = {
     "type": "number",
     "minimum": 0,
@@ -138,10 +138,10 @@ async def get_result(client: AsyncClient, arguments: Arguments, max_chars: int) 
 async def _result(execution: AsyncExecution, arguments: Arguments, max_chars: int) -> str:
     result = await execution.peek(arguments.get("wait_seconds", DEFAULT_WAIT_SECONDS))
     rest = f"get_result(execution='{execution.id}', offset={{offset}}) continues there."
-    return _part(result_text(result), arguments, max_chars, rest)
+    return part_of(result_text(result), arguments, max_chars, rest)
 
 
-def _part(text: str, arguments: Arguments, max_chars: int, rest: str) -> str:
+def part_of(text: str, arguments: Arguments, max_chars: int, rest: str) -> str:
     """Return the requested part of a text; `rest` describes how to get the next one."""
     if "offset" in arguments:
         return page(text, max_chars, arguments["offset"], rest)
@@ -258,19 +258,11 @@ async def shut_down(client: AsyncClient, arguments: Arguments, _: int) -> str:
     return "\n".join([f"Group '{group.name}' has ended.", *killed])
 
 
-async def export_script(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
-    """Return the cells of a notebook as a script."""
-    group = await client.attach(arguments.get("group"))
-    script = (await group.script(arguments.get("notebook"))).script
-    return _part(script, arguments, max_chars, "export_script with offset={offset} continues there.")
-
-
 _START = {"name": {"type": "string", "maxLength": 200, "description": "A name for the group."}, **OPTIONS}
 _CODE = {"type": "string", "maxLength": MAX_CODE_BYTES, "description": "Python code, as in a notebook cell."}
 _KEEP_UNDO = {"type": "boolean", "description": "Keep the state before it, so that undo can take it back."}
 _PREFIX = {"type": "string", "maxLength": 200, "description": "Only names that start with this."}
 _BEFORE = {"type": "integer", "minimum": 1, "description": "Only records before this number."}
-_NOTEBOOK = {"type": "string", "maxLength": 4096, "description": "The notebook's path; the only one that ran cells."}
 NAMED = {**GROUP, "description": "Name or id of the group."}
 
 TOOLS = (
@@ -293,7 +285,7 @@ TOOLS = (
     Tool(
         "get_result",
         "Read the folded output of a cell that was run, and wait for its end if it still runs.",
-        {"execution": _EXECUTION, "group": GROUP, "wait_seconds": _WAIT, "offset": _OFFSET},
+        {"execution": _EXECUTION, "group": GROUP, "wait_seconds": _WAIT, "offset": OFFSET},
         get_result,
         required=("execution",),
         changes=False,
@@ -311,13 +303,6 @@ TOOLS = (
         "Read what a rank printed, newest last, with the cells that it ran.",
         {"group": GROUP, "rank": _RANK, "before": _BEFORE},
         logs,
-        changes=False,
-    ),
-    Tool(
-        "export_script",
-        "Return the cells of a notebook that ran on ranks as a script for torchrun.",
-        {"group": GROUP, "notebook": _NOTEBOOK, "offset": _OFFSET},
-        export_script,
         changes=False,
     ),
     Tool(

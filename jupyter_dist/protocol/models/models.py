@@ -530,15 +530,6 @@ class LogPage(TypedDict):
     more: Annotated[bool, Field("Whether there are older records.")]
 
 
-class Script(TypedDict):
-    """The cells of a notebook that ran on ranks, as a script for torchrun."""
-
-    script: str
-    cells: Annotated[int, Field("How many cells it runs.")]
-    notebook: Annotated[str | None, Field("The notebook's path.")]
-    notes: Annotated[list[str], Field("Sentences about what is left out; they stand in the script, too.")]
-
-
 # -- answers ------------------------------------------------------------------------------------------
 
 

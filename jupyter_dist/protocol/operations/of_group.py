@@ -191,16 +191,4 @@ GROUP_OPERATIONS = (
         answer=Answer("The last cells that ran, with their code, oldest first", machine.HistoryModel, field="cells"),
         errors=("unknown_group", "agent_unreachable", "timed_out"),
     ),
-    Operation(
-        name="script",
-        verb="post",
-        path="groups/{group}/script",
-        right="read",
-        why_not_execute="It is a POST because the notebook's cells are sent; it writes no file and runs nothing.",
-        sentence="Return the cells of a notebook that ran on ranks as a script for torchrun.",
-        body=requests.ScriptRequest,
-        max_body_bytes=requests.MAX_CODE_BODY_BYTES,
-        answer=Answer("The script", models.Script),
-        errors=("unknown_group", "not_found", "too_large", "agent_unreachable", "timed_out"),
-    ),
 )

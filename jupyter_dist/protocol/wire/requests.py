@@ -427,22 +427,6 @@ class InputRequest(TypedDict):
     ]
 
 
-class ScriptRequest(TypedDict, total=False):
-    """The body of POST .../script."""
-
-    notebook: Annotated[
-        str | None,
-        Field("The path of the notebook, or its last parts; by default the only one.", maxLength=MAX_PATH),
-    ]
-    cells: Annotated[
-        str | None,
-        Field(
-            "The notebook's code cells as JSON, [{id, source}]: cells that did not run on ranks become comments.",
-            maxLength=MAX_CODE_BYTES,
-        ),
-    ]
-
-
 class CompleteRequest(TypedDict):
     """The body of POST .../complete."""
 

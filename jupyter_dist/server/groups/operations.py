@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import secrets
 from collections.abc import Iterator
@@ -19,7 +18,6 @@ from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
 from jupyter_dist.protocol.wire.specs import ExecutionSpec, ReplaceSpec
 from jupyter_dist.server.devices.samples import seconds_ago
 from jupyter_dist.server.mirror.logs import log_text
-from jupyter_dist.server.script.writer import write_script
 from jupyter_dist.server.spawner.local import client_environment
 from jupyter_dist.transport.frames import Header
 
@@ -172,15 +170,6 @@ class GroupOperations:
     async def history(self, number: int = 500) -> machine.HistoryModel:
         """Return the last cells that ran, with their code; also the cells from before a restart of the ranks."""
         return {"cells": await self._mirror.history.cells(number)}
-
-    async def script(self, notebook: str | None = None, cells: str | None = None) -> models.Script:
-        """Return the cells of a notebook as a script for torchrun (docs/api.md, Script).
-
-        Raises:
-            JupyterDistError: `bad_request`, `not_found`, `too_large`.
-        """
-        runs, codes = await self._mirror.history.runs()
-        return await asyncio.to_thread(write_script, self._mirror.model(), runs, codes, notebook, cells)
 
     # -- one rank ---------------------------------------------------------------------------------------
 

@@ -16,9 +16,9 @@ from jupyter_dist.journal.records.wide import of_rank
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.server.cells.python import is_empty
+from jupyter_dist.server.cells.runs import RecordedRun
 from jupyter_dist.server.folding.viewstore import Record
-from jupyter_dist.server.script.runs import RecordedRun
-from jupyter_dist.server.script.translate import is_empty
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, FrameDecoder
 
@@ -83,7 +83,7 @@ class History:
         return await self._read(partial(self._records, span, max_bytes))
 
     async def runs(self) -> tuple[list[RecordedRun], dict[str, str]]:
-        """Return the runs of cells that were not undone, oldest first, and the code of the runs that a script may need.
+        """Return the runs of cells that were not undone, oldest first, and the code of the last run of each cell.
 
         Raises:
             JupyterDistError: `too_large`.

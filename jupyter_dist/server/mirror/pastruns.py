@@ -1,4 +1,4 @@
-"""The runs of a group's cells and their code, for a script: from the agent's reports, or from the journal's files."""
+"""The runs of a group's cells and their code: from the agent's reports, or from the journal's files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.server.script.runs import RecordedRun, latest
+from jupyter_dist.server.cells.runs import RecordedRun, latest
 
-MAX_CODE_CHARS = 64 << 20  # more than a script may have
+MAX_CODE_CHARS = 64 << 20
 
 
 class Codes:

@@ -12,6 +12,7 @@ import parking from './parking/plugin';
 import peek from './peek/plugin';
 import profile from './profile/plugin';
 import saves from './saves/plugin';
+import script from './script/plugin';
 import slow from './slow/plugin';
 import timeline from './timeline/plugin';
 import undo from './undo/plugin';
@@ -30,6 +31,7 @@ export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [
   peek,
   profile,
   saves,
+  script,
   slow,
   timeline,
   undo,

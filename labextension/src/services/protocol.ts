@@ -586,17 +586,6 @@ export interface ILogPage {
   more: boolean;
 }
 
-/** The cells of a notebook that ran on ranks, as a script for torchrun. */
-export interface IScript {
-  script: string;
-  /** How many cells it runs. */
-  cells: number;
-  /** The notebook's path. */
-  notebook: string | null;
-  /** Sentences about what is left out; they stand in the script, too. */
-  notes: string[];
-}
-
 /** The versions of the server. */
 export interface IVersions {
   jupyter_dist: string;
@@ -1301,14 +1290,6 @@ export interface IInputRequest {
   seq?: number;
 }
 
-/** The body of POST .../script. */
-export interface IScriptRequest {
-  /** The path of the notebook, or its last parts; by default the only one. */
-  notebook?: string | null;
-  /** The notebook's code cells as JSON, [{id, source}]: cells that did not run on ranks become comments. */
-  cells?: string | null;
-}
-
 /** The body of POST .../complete. */
 export interface ICompleteRequest {
   /** The cell, at most 1 MiB. */
@@ -1734,6 +1715,25 @@ export interface ISelfSaving {
   kept: number;
   /** Why the last one failed: no more are made until a save succeeds. */
   problem: string | null;
+}
+
+/** The cells of a notebook that ran on ranks, as a script for torchrun. */
+export interface IScript {
+  script: string;
+  /** How many cells it runs. */
+  cells: number;
+  /** The notebook's path. */
+  notebook: string | null;
+  /** Sentences about what is left out; they stand in the script, too. */
+  notes: string[];
+}
+
+/** The body of POST .../script. */
+export interface IScriptRequest {
+  /** The path of the notebook, or its last parts; by default the only one. */
+  notebook?: string | null;
+  /** The notebook's code cells as JSON, [{id, source}]: cells that did not run on ranks become comments. */
+  cells?: string | null;
 }
 
 /** Why a cell is slow, in one sentence. */

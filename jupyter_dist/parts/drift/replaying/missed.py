@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from jupyter_dist.parts.drift import models as drift
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.server.script.runs import missing_names
-from jupyter_dist.server.script.translate import is_empty, to_python
+from jupyter_dist.server.cells.names import missing_names
+from jupyter_dist.server.cells.python import is_empty, to_python
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.states import ExecutionState

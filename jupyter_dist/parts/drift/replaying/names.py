@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
-from jupyter_dist.server.script.runs import RANK_NAMES, stored
-from jupyter_dist.server.script.translate import to_python
+from jupyter_dist.server.cells.names import RANK_NAMES, stored
+from jupyter_dist.server.cells.python import to_python
 
 _GIVEN = frozenset((*RANK_NAMES, *dir(builtins), "display", "get_ipython"))
 # Methods that only read, judged by their names.

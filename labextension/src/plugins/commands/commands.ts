@@ -4,14 +4,12 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
 import { cleaningIcon, closeIcon, refreshIcon, stopIcon } from '@jupyterlab/ui-components';
 import { isGone } from '../../model/groups/groups';
-import { loaded } from '../../services/errors';
-import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistGroups, IDistService } from '../../tokens';
 import { GroupChoice } from './groupchoice';
 import { GroupCommands } from './groupcommands';
 import { addGroupCommands, type IGroupCommand } from './rows';
 
-/** The commands on groups: interrupt, restart, repair, shut down, empty caches, export. The Kernel menu is in the schema. */
+/** The commands on groups: interrupt, restart, repair, shut down, empty caches. The Kernel menu is in the schema. */
 export const commandsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:commands',
   description: 'Commands that interrupt, restart and shut down groups of ranks.',
@@ -29,13 +27,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const choice = new GroupChoice(groups, tracker, trans);
     const actions = new GroupCommands(service, groups, trans);
-    const { contents } = app.serviceManager;
-    const open = (path: string) => app.commands.execute('docmanager:open', { path });
-    const exportScript = async (group: IGroup): Promise<void> => {
-      const { ScriptExport } = await loaded(import(/* webpackChunkName: "scriptexport" */ './scriptexport'));
-      await new ScriptExport(service, contents, tracker, open, trans).run(group);
-    };
-    const rows = [...runningRows(actions, trans), ...cleaningRows(actions, exportScript, trans)];
+    const rows = [...runningRows(actions, trans), ...cleaningRows(actions, trans)];
     addGroupCommands(app, palette, groups, choice, rows, trans);
     app.commands.addCommand(CommandIDs.shutdownAll, {
       isEnabled: () => groups.groups.length > 0,
@@ -88,24 +80,14 @@ function runningRows(actions: GroupCommands, trans: TranslationBundle): IGroupCo
   ];
 }
 
-/** The commands that free memory, export cells and shut down. */
-function cleaningRows(
-  actions: GroupCommands,
-  exportScript: (group: IGroup) => Promise<void>,
-  trans: TranslationBundle
-): IGroupCommand[] {
+/** The commands that free memory and shut down. */
+function cleaningRows(actions: GroupCommands, trans: TranslationBundle): IGroupCommand[] {
   return [
     {
       id: CommandIDs.emptyCache,
       label: trans.__('Empty Memory Caches of Ranks'),
       icon: cleaningIcon,
       act: group => actions.emptyCache(group)
-    },
-    {
-      id: CommandIDs.exportScript,
-      label: trans.__('Export Ranks\u2019 Cells as a Script'),
-      caption: trans.__('Write the cells that ran on ranks as a script for torchrun, beside the notebook'),
-      act: exportScript
     },
     {
       id: CommandIDs.shutdown,

@@ -82,6 +82,7 @@ const stateItems: IPlacedItem[] = [
   { command: CommandIDs.resize, rank: 30, isEnabled: group => group.state === 'ready' || group.state === 'degraded' }
 ];
 
+const cellItems: IPlacedItem[] = [];
 const memoryItems: IPlacedItem[] = [
   {
     command: CommandIDs.emptyCache,
@@ -99,6 +100,11 @@ export function addStateItem(item: IPlacedItem): void {
 /** Add to the menu what gives memory back. */
 export function addMemoryItem(item: IPlacedItem): void {
   addTo(memoryItems, item);
+}
+
+/** Add to the menu what is done with the cells that ran on a group. */
+export function addCellItem(item: IPlacedItem): void {
+  addTo(cellItems, item);
 }
 
 function addTo(items: IPlacedItem[], item: IPlacedItem): void {
@@ -119,7 +125,7 @@ const GROUP_MENU: readonly (readonly IGroupMenuItem[])[] = [
   ],
   stateItems,
   memoryItems,
-  [{ command: CommandIDs.exportScript, isEnabled: isReachable }],
+  cellItems,
   [
     {
       command: CommandIDs.shutdown,

@@ -229,11 +229,6 @@ export abstract class Api {
     return this.ask({ verb: 'GET', path: ['groups', group, 'history'], query });
   }
 
-  /** Return the cells of a notebook that ran on ranks as a script for torchrun. */
-  script(group: string, body: IScriptRequest = {}): Promise<IScript> {
-    return this.ask({ verb: 'POST', path: ['groups', group, 'script'], body });
-  }
-
   /** Kill a rank that cannot be interrupted; the others keep their variables. Then `replace` it. */
   kill(group: string, rank: number, retries?: IRetries): Promise<IGroup> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'ranks', rank, 'kill'], body: {}, isKeyed: true }, retries);
@@ -382,6 +377,11 @@ export abstract class Api {
   /** Delete a save, and the data that no other save of its folder has. */
   deleteSave(save: string, query: ISavesQuery = {}): Promise<IDeletedSave> {
     return this.ask({ verb: 'DELETE', path: ['saves', save], query, answerSeconds: 300 });
+  }
+
+  /** Return the cells of a notebook that ran on ranks as a script for torchrun. */
+  script(group: string, body: IScriptRequest = {}): Promise<IScript> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'script'], body });
   }
 
   /** Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow. Cells that run for less than four seconds are not watched. */

@@ -42,6 +42,7 @@ def test_the_script_of_a_notebook_has_its_losses(dist, group, tmp_path):
 
 
 def test_what_cannot_be_exported_is_said(dist, group, tmp_path):
+    assert "  export " in dist(status=2).stdout
     group.run("x = 1", notebook="a.ipynb", check=True)
     (tmp_path / "there.py").write_text("mine")
     assert "'there.py' exists. Choose another" in dist("export", "-o", "there.py", status=1).stderr

@@ -12,10 +12,12 @@ from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.server.cells.python import commented, indented, is_empty
+from jupyter_dist.server.cells.runs import RecordedRun
 from jupyter_dist.server.folding.content import MAX_BYTES
 
-from .runs import RecordedRun, ScriptCell, chosen, of_notebook, since_restart
-from .translate import commented, indented, is_empty
+from .choosing import ScriptCell, chosen, of_notebook, since_restart
+from .models import Script
 
 MAX_SCRIPT_CHARS = MAX_BYTES
 # A `track` for scripts, which prints the same lines as the `track` of ranks.
@@ -61,7 +63,7 @@ def write_script(
     codes: Mapping[str, str],
     notebook: str | None,
     cells: str | None,
-) -> models.Script:
+) -> Script:
     """Return the script of a notebook's cells (docs/api.md, Script).
 
     Raises:

@@ -2,54 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models.sentences import say
-
-from .translate import Plain, commented, to_python
-
-# Names that ranks have besides the names of IPython.
-RANK_NAMES = (
-    "rank",
-    "local_rank",
-    "world_size",
-    "device",
-    "gpu_id",
-    "__rank__",
-    "__world_size__",
-    "dist",
-    "torch",
-    "track",
-)
-_GIVEN = frozenset((*RANK_NAMES, *dir(builtins), "display", "__name__", "__file__"))
+from jupyter_dist.server.cells.names import missing_names
+from jupyter_dist.server.cells.python import Plain, commented, to_python
+from jupyter_dist.server.cells.runs import RecordedRun, latest
 
 # In place of a notebook's path: a code console of a page.
 CONSOLE = "console:"
-
-
-@dataclass(frozen=True)
-class RecordedRun:
-    """One run of a cell on ranks, from its `begin` in the journal."""
-
-    execution_id: str
-    ranks: str
-    state: str
-    count: int | None
-    notebook: str | None
-    cell_id: str | None
-    is_undone: bool = False
-    started_at: float | None = None
-    num_ranks: int | None = None  # of the group when it began; an earlier version has not recorded it
-
-    @property
-    def is_ok(self) -> bool:
-        """Whether all ranks succeeded."""
-        return self.state == "ok"
 
 
 @dataclass(frozen=True)
@@ -112,15 +76,6 @@ def since_restart(
     return next((found for found in reversed(generations) if any(run.is_ok for run in found)), list(runs))
 
 
-def latest(runs: Iterable[RecordedRun], codes: Mapping[str, str]) -> dict[str, list[RecordedRun]]:
-    """Return the runs by cell, only successful runs if there are any; code identifies a cell without an id."""
-    cells: dict[str, list[RecordedRun]] = {}
-    for run in runs:
-        key = f"id {run.cell_id}" if run.cell_id else f"code {codes.get(run.execution_id, run.execution_id).strip()}"
-        cells.setdefault(key, []).append(run)
-    return {key: [run for run in found if run.is_ok] or found for key, found in cells.items()}
-
-
 def chosen(runs: Sequence[RecordedRun], codes: Mapping[str, str]) -> tuple[list[ScriptCell], list[str]]:
     """Return the cells in order, and the names that they use before any cell has defined them.
 
@@ -141,46 +96,3 @@ def chosen(runs: Sequence[RecordedRun], codes: Mapping[str, str]) -> tuple[list[
 def _cell(run: RecordedRun, codes: Mapping[str, str]) -> ScriptCell:
     code = codes.get(run.execution_id, "")
     return ScriptCell(run, code, to_python(code) if run.is_ok else Plain(commented(code), [], set()))
-
-
-def missing_names(cells: Iterable[Plain]) -> list[str]:
-    """Return the names that these cells, run in this order, use at their top level before they are defined."""
-    known = {"os", "sys", *_GIVEN}
-    missing: dict[str, None] = {}
-    for cell in cells:
-        try:
-            tree = ast.parse(cell.text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):  # a newer Python's syntax
-            return []
-        if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)):
-            return []
-        known |= {*cell.modules, *stored(tree)}
-        missing |= dict.fromkeys(name for name in _loaded(tree) if name not in known)
-    return list(missing)
-
-
-def stored(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that code sets."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            yield node.id
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.alias):
-            yield (node.asname or node.name).partition(".")[0]
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            yield node.name
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            yield node.rest
-
-
-def _loaded(node: ast.AST) -> Iterator[str]:
-    """Yield the names that are read at once; the bodies of functions are run later."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        yield node.id
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            for part in (*child.decorator_list, *child.args.defaults):
-                yield from _loaded(part)
-        elif not isinstance(child, ast.Lambda):
-            yield from _loaded(child)

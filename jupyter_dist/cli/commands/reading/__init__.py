@@ -1,1 +1,0 @@
-"""The commands for reading a group: its cells, output and variables."""

@@ -1,0 +1,1 @@
+"""The runs of cells on ranks, and the code of cells as plain Python (pure)."""
