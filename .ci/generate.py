@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 
 from jupyter_dist.protocol import states
 from jupyter_dist.protocol.field import Field
-from jupyter_dist.protocol.models import differences, machine, memory, models, saves, sentences
+from jupyter_dist.protocol.models import differences, machine, memory, models, sentences
 from jupyter_dist.protocol.operations import BUNDLE_FIELDS
 from jupyter_dist.protocol.parts import find_modules
 from jupyter_dist.protocol.schemas import WITH_OPERATIONS, fields_of, schema_name, types_in
@@ -106,7 +106,7 @@ def typescript() -> str:
         "/** The MIME type of what a rank cell saves in the notebook. */\n"
         f"export const RANKS_MIME = '{models.RANKS_MIME}';\n"
     )
-    answers = (sentences, models, machine, memory, differences, saves)
+    answers = (sentences, models, machine, memory, differences)
     modules = (*answers, requests, queries, *WITH_OPERATIONS, messages)
     parts += [_interface(model) for module in modules for model in types_in(module)]
     parts += [f"export type {name} = {_union(get_args(hint))};\n" for name, hint in NAMED_UNIONS.items()]

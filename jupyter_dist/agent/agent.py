@@ -162,14 +162,15 @@ class Agent:
         self._pulse = Pulse(self.group)
         self._pulse.start()
         core = AgentCore(
-            self.group,
-            self.proving,
-            looks,
-            self.begun_rank,
-            self._part_changed,
-            self._group_changed,
-            self.group_answer,
-            self.interrupt,
+            group=self.group,
+            proving=self.proving,
+            looks=looks,
+            begun_rank=self.begun_rank,
+            execution_changed=self._part_changed,
+            status_changed=self._group_changed,
+            group_answer=self.group_answer,
+            interrupt=self.interrupt,
+            send=lambda *_: None,
         )
         self._parts = AgentParts(core, self._handlers)
         self._handlers.update({name: self.keyed.once(request) for name, request in self._parts.requests.items()})
@@ -219,7 +220,7 @@ class Agent:
         """Interrupt the cells of these ranks. The returned task ends when it is known which ranks were reached."""
         assert self._pulse is not None
         assert self._freeing is not None
-        ranks = self.need_group().transfers.interrupt(ranks)
+        ranks = ranks if self._parts is None else self._parts.interrupted(ranks)
         self.proving.acted()
         self._freeing.interrupt(ranks)
         return self._pulse.check_interrupted(ranks)
@@ -320,6 +321,8 @@ class Agent:
             self._push_execution(execution)
 
     def _execution_changed(self, execution: AgentExecution) -> None:
+        if self._parts is not None:  # first: they change what is sent here
+            self._parts.changed(execution)
         # Queued cells are part of the group's status, and no rank reports them. A client that waits for the end of a
         # cell may read its group next: the idle ranks are reported before the end.
         if execution.is_final:
@@ -327,8 +330,6 @@ class Agent:
             self._push_group()
         else:
             self._ranks_changed()
-        if self._parts is not None:
-            self._parts.changed(execution)
         if self._is_progress(execution):
             self._progress[execution.id] = execution
         else:

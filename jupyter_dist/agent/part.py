@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -33,6 +34,7 @@ class AgentCore:
     status_changed: Callable[[], None]  # sends the status of the group soon, to which a part has added
     group_answer: Callable[[], Answer]  # of a request that changes the group
     interrupt: Callable[[list[RankProcess]], object]  # the cells of these ranks
+    send: Callable[[RankProcess, Mapping[str, Any]], None]  # sends a message to the RankPart of the same name
 
 
 class AgentPart:
@@ -53,6 +55,13 @@ class AgentPart:
     def asked(self, execution: AgentExecution) -> Mapping[str, Any] | None:
         """Return values for the RankPart of the same name with a cell that begins (`asked` there), or None."""
         return None
+
+    def interrupted(self, ranks: Sequence[RankProcess]) -> Sequence[RankProcess]:
+        """Handle a user's interrupt of the cells of these ranks; return those of them that are to get it.
+
+        The others wait for this part in a call, which it ends on all ranks alike.
+        """
+        return ranks
 
     def ranks_changed(self) -> None:
         """Handle new states of ranks. Called very often, so it must be short."""
@@ -124,8 +133,8 @@ class AgentParts:
         self._group.dispatcher.asked_by_parts = self._asked
         self._group.dispatcher.on_submit = partial(self.used, by_cell=True)
 
-    def _begin(self, core: AgentCore, taken: frozenset[str], _name: str, kind: type[AgentPart]) -> AgentPart:
-        part = kind(core)
+    def _begin(self, core: AgentCore, taken: frozenset[str], name: str, kind: type[AgentPart]) -> AgentPart:
+        part = kind(replace(core, send=partial(_send, name)))
         requests = part.requests()
         if doubled := (taken | self.requests.keys()) & requests.keys():
             raise ValueError(f"its requests {', '.join(sorted(doubled))} are answered already")
@@ -172,6 +181,11 @@ class AgentParts:
         """Take the end of the group's allocation."""
         self._parts.each(lambda part: part.ends(at))
 
+    def interrupted(self, ranks: list[RankProcess]) -> list[RankProcess]:
+        """Handle an interrupt; return the ranks that are to get it: each part leaves out those that wait for it."""
+        found = self._parts.each(lambda part: {id(rank) for rank in part.interrupted(ranks)}).values()
+        return [rank for rank in ranks if all(id(rank) in kept for kept in found)]
+
     def stop(self) -> None:
         """Stop all parts."""
         self._parts.each(lambda part: part.stop())
@@ -192,6 +206,10 @@ class AgentParts:
     def _failed(self, name: str, err: Exception) -> None:
         log.error("The part '%s' failed", name, exc_info=err)
         self._group.add_note(f"The part '{name}' is off in this group, because it failed: {err!r:.300}")
+
+
+def _send(name: str, rank: RankProcess, content: Mapping[str, Any]) -> None:
+    rank.send({"t": "part", "part": name}, json.dumps(content).encode())
 
 
 def find_parts() -> parts.PartClasses:

@@ -12,15 +12,14 @@ from typing import Any
 from jupyter_dist.agent.group.cells.dispatch import dead_error
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
-from jupyter_dist.agent.group.replacing.variables import Copies, NoVariables, SavedVariables, VariableSource
+from jupyter_dist.agent.group.replacing.variables import Copies, NoVariables, VariableSource
 from jupyter_dist.agent.group.resize.shapes import WantedSize
-from jupyter_dist.agent.group.saves.jobs import begin_restore
 from jupyter_dist.agent.watch.look import stacks_of
 from jupyter_dist.journal.reader import execution_records
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire import road
-from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec, ReplaceSpec, TransferSpec
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec, ReplaceSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
 
@@ -30,7 +29,6 @@ from .contact.server_link import Answer, RequestHandler, answer
 EMPTY_CACHE_SECONDS = 10.0
 KILL_SECONDS = 5.0
 COMPLETE_SECONDS = 0.5
-PREVIEW_SECONDS = 20.0
 PAGE_BYTES = 4 << 20
 
 
@@ -53,8 +51,6 @@ class Requests:
             "start": self._start,
             "execute": self._execute,
             "extend": self._extend,
-            "transfer": self._transfer,
-            "preview_save": self._preview_save,
             "cancel": self._cancel,
             "to_rank": self._to_rank,
             "comms": self._comms,
@@ -130,21 +126,6 @@ class Requests:
         group.dispatcher.extend(execution, list(header["ranks"]), code)
         return answer(execution=execution.model())
 
-    async def _transfer(self, header: Header, payload: bytes) -> Answer:
-        """Queue a save or a restore of all ranks."""
-        group = self._agent.need_group()
-        group.check_takes_cells()
-        execution = await group.transfers.submit(ExecutionSpec.from_dict(header["execution"]), payload)
-        return answer(execution=execution.model())
-
-    async def _preview_save(self, _header: Header, _: bytes) -> Answer:
-        """Return the names that each rank would save now."""
-        ranks = self._agent.need_group().ranks
-        return answer(ranks=await asyncio.gather(*(self._preview_of(rank.rank) for rank in ranks)))
-
-    async def _preview_of(self, number: int) -> dict[str, Any]:
-        return (await self._agent.begun_rank(number).request("preview_save", PREVIEW_SECONDS)).fields()
-
     async def _cancel(self, header: Header, _: bytes) -> Answer:
         dispatcher = self._agent.need_group().dispatcher
         execution = dispatcher.queue.get(header["execution_id"])
@@ -212,7 +193,7 @@ class Requests:
         if (way := self._agent.need_parts().ways_to_replace.get(wanted.state)) is not None:
             await way(wanted, partial(starts.replace_dead, wanted))
             return self._agent.group_answer()
-        source = await _source(group, wanted)
+        source = _source(group, wanted)
         try:
             starts.replace_dead(wanted, source)
         except JupyterDistError:
@@ -320,14 +301,10 @@ def _send_comm(group: AgentGroup, number: int, kind: str, payload: bytes) -> boo
     return rank.execution_id is not None
 
 
-async def _source(group: AgentGroup, wanted: ReplaceSpec) -> VariableSource:
+def _source(group: AgentGroup, wanted: ReplaceSpec) -> VariableSource:
     """Return where the variables of new ranks come from. Raises JupyterDistError, if there are none."""
     if wanted.state == "copy":
         return Copies(group, takes_all=wanted.others == "copy")
-    if wanted.state == "save":
-        spec = TransferSpec.from_dict(wanted.restore or {})
-        versions = {rank.python_version for rank in group.living() if rank.python_version}
-        return SavedVariables(await asyncio.to_thread(begin_restore, spec, group.spec, min(versions, default="")))
     if wanted.state != "empty":
         raise JupyterDistError("incompatible", f"This group cannot replace ranks with '{wanted.state:.40}'.")
     return NoVariables()

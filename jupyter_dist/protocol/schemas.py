@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 
 from typing_extensions import NotRequired, get_type_hints
 
-from jupyter_dist.protocol.models import differences, machine, memory, models, saves, sentences
+from jupyter_dist.protocol.models import differences, machine, memory, models, sentences
 from jupyter_dist.protocol.wire import messages, requests
 
 from .field import Field
@@ -119,7 +119,7 @@ def components() -> dict[str, Schema]:
     """Return every type of `models` and `messages`, by name."""
     named = {
         schema_name(model): object_schema(model)
-        for module in (sentences, models, machine, memory, differences, saves, *WITH_OPERATIONS, messages)
+        for module in (sentences, models, machine, memory, differences, *WITH_OPERATIONS, messages)
         for model in types_in(module)
     }
     return {**named, "ServerMessage": schema_of(messages.ServerMessage)}

@@ -33,7 +33,6 @@ ExecutionState = Literal["queued", "running", "ok", "error", "interrupted", "abo
 RankStatus = ExecutionState  # of a rank's part of an execution
 # Of the agent alone. closed: ranks start, are replaced or end; held: it is broken, and cells that run end first.
 ProcessGroupState = Literal["closed", "open", "held", "rejoining"]
-NoteEnd = Literal["cell", "save", "restore"]  # a note of a group ends with the next success of these
 
 STARTING_RANK_STATES = frozenset({"starting", "importing", "joining"})
 GONE_GROUP_STATES = frozenset({"ending", "dead", "lost"})

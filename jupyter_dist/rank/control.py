@@ -10,9 +10,8 @@ from functools import partial
 from typing import Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models.sentences import say, words_of
+from jupyter_dist.protocol.models.sentences import words_of
 from jupyter_dist.protocol.wire import road
-from jupyter_dist.rank.cells.clients.transfers import RankTransfers
 from jupyter_dist.rank.cells.comms import WidgetComms
 from jupyter_dist.rank.cells.interrupt import CurrentExecution, Interrupter
 from jupyter_dist.rank.cells.introspection import completion, inspection, life, whereabouts
@@ -57,7 +56,6 @@ class Control:
     runner: Runner
     interrupter: Interrupter
     stdin: Stdin
-    transfers: RankTransfers
     comms: WidgetComms
     memory: MemoryCounters
     parts: RankParts
@@ -77,11 +75,11 @@ class Control:
             "call": self._on_call,
             "interrupt": self._on_interrupt,
             "to_rank": self._on_to_rank,
+            "part": self._on_message,
             "sample": self._on_sample,
             "empty_cache": self._on_empty_cache,
             "complete": self._on_complete,
             "inspect": self._on_inspect,
-            "preview_save": self._on_preview_save,
             "report_memory": self._on_report_memory,
             "rejoin": self._on_rejoin,
             "take_place": self._on_take_place,
@@ -155,10 +153,11 @@ class Control:
         content = road.TO_RANK[header["kind"]].decode(payload)
         if header["kind"] == "input":
             self.stdin.take(header["number"], road.InputAnswer(text=content["text"]))
-        elif header["kind"] == "transfer":
-            self.transfers.take(header["execution_id"], cast("road.TransferDecision", content))
         else:
             self.comms.take(header["kind"], cast("road.CommContent", content))
+
+    def _on_message(self, header: Header, payload: bytes) -> None:
+        self.parts.received(header["part"], json.loads(payload))
 
     def _on_interrupt(self, header: Header, _: bytes) -> None:
         self.interrupter.request(header["execution_id"], header.get("frees", False))
@@ -235,14 +234,6 @@ class Control:
         look = partial(inspection.look, self.runner.shell, code, cursor_pos, header["detail"])
         self._in_main_thread(header, lambda: self._answer(header, **look()))
 
-    def _on_preview_save(self, header: Header, _: bytes) -> None:
-        if self.interrupter.current is not None:
-            error = JupyterDistError(
-                "group_not_ready", say("Rank %1 runs a cell.", self.rank), say("Ask when it has ended.")
-            )
-            self._refuse(header, error)
-            return
-        self._in_main_thread(header, lambda: self._answer(header, **self.transfers.preview()))
 
     def _on_report_memory(self, header: Header, _: bytes) -> None:
         runner = self.runner

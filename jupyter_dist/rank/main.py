@@ -21,7 +21,6 @@ from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.protocol.wire.specs import STACK_FILE, STACK_SIGNAL, RankSpec
 from jupyter_dist.rank.cells.clients.calls import Calls
-from jupyter_dist.rank.cells.clients.transfers import RankTransfers, TransferSetting
 from jupyter_dist.rank.cells.comms import WidgetComms
 from jupyter_dist.rank.cells.debuggers import Debuggers
 from jupyter_dist.rank.cells.emitter import Emitter
@@ -128,11 +127,8 @@ class Rank:
         self._surroundings = Surroundings()
         self._debuggers = Debuggers(namespace, self._interrupter)
         self._context = contextvars.copy_context()
-        self._transfers = RankTransfers(
-            TransferSetting(spec, self._shell, self._outbox, self._interrupter.check, self._interrupter.mark)
-        )
         self._parts = self._new_parts()
-        self._calls = Calls(spec.rank, namespace, self._transfers, self._parts.calls, spec.store_socket)
+        self._calls = Calls(spec.rank, namespace, self._parts.calls, spec.store_socket)
         self._runner = self._new_runner()
         comms = ImportHook.in_place().context.comms = WidgetComms(self._outbox, self._streams, self._runner)
         self._control = self._new_control(comms)
@@ -189,7 +185,6 @@ class Rank:
             runner=self._runner,
             interrupter=self._interrupter,
             stdin=self._stdin,
-            transfers=self._transfers,
             comms=comms,
             memory=self._memory,
             parts=self._parts,
@@ -245,8 +240,6 @@ class Rank:
             raise
 
     def _replicas(self, asked: dict[str, Any]) -> dict[str, Any]:
-        if asked["do"] == "restore":
-            return self._transfers.restore_alone(asked)
         from .state import replicas  # few groups are resized
 
         place = self._spec.rank, self._spec.world_size
@@ -265,7 +258,6 @@ class Rank:
         followers.follow((before.rank, before.world_size), (spec.rank, spec.world_size))
         self._membership.take_place(spec)
         self._meeting.take_place(spec)
-        self._transfers.take_place(spec)
         self._control.take_rank(spec.rank)
         self._calls.rank = spec.rank
         self._parts.take_place(spec)

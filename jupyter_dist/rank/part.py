@@ -88,6 +88,9 @@ class RankPart:
         """Return functions for the main thread, which the AgentPart calls by an execution (`do` of its call)."""
         return {}
 
+    def received(self, content: dict[str, Any]) -> None:
+        """Handle a message of the AgentPart of the same name (`send` there), in the side thread."""
+
     def take_place(self, spec: RankSpec) -> None:
         """Take another number, or another size of the group, after a resize."""
 
@@ -145,6 +148,11 @@ class RankParts:
     def interrupted(self) -> None:
         """Handle an interrupt."""
         self._parts.each(lambda part: part.interrupted())
+
+    def received(self, name: str, content: dict[str, Any]) -> None:
+        """Handle a message of the agent's part of this name."""
+        if (part := self._parts.get(name)) is not None:
+            self._parts.safely(name, lambda: part.received(content))
 
     def take_place(self, spec: RankSpec) -> None:
         """Take another place."""

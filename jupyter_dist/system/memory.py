@@ -8,8 +8,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
+
 # Below this, nothing stays in memory only to make a later start faster.
 MIN_FREE_BYTES = 2 << 30
+GIB = 1 << 30
+MAX_SPARE_BYTES, SPARE_SHARE = GIB, 0.1  # of a machine, which others use meanwhile
 
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -51,6 +56,27 @@ def available_bytes() -> int | None:
     """Return the memory that this process can still get: of the machine, and of its control group; None if unknown."""
     found = [size for size in (_available_in_machine(), _available_in_group()) if size is not None]
     return min(found, default=None)
+
+
+def shortage(needed_bytes: int, available_bytes: int | None) -> JupyterDistError | None:
+    """Return why there is too little memory to read values, before any is read; None if it has enough.
+
+    Args:
+        needed_bytes: of the values: the present ones stay until all are read.
+        available_bytes: of the machine; None: unknown.
+    """
+    spare = min(MAX_SPARE_BYTES, int(needed_bytes * SPARE_SHARE))
+    if available_bytes is None or needed_bytes + spare <= available_bytes:
+        return None
+    message = say(
+        "The variables of the save take %1 GiB of memory, and the machine has %2 GiB available.",
+        f"{needed_bytes / GIB:.1f}",
+        f"{available_bytes / GIB:.1f}",
+    )
+    hint = say(
+        "The present variables stay until all are read: delete large ones first, or begin a new group with the save."
+    )
+    return JupyterDistError("cannot_restore", message, hint)
 
 
 def _available_in_machine() -> int | None:

@@ -20,7 +20,7 @@ from waits import PATIENCE, until
 from jupyter_dist.journal.records.wide import each_rank
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.changes import StatusReceiver
-from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, TransferSpec
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec
 from jupyter_dist.transport.frames import FrameDecoder, encode_frame, pack, unpack
 
 from .forked import fork_agent
@@ -217,10 +217,10 @@ class AgentClient:
 
     def transfer(self, action: str, folder: Path, ranks=(0, 1), name: str = "x") -> dict:
         """Save or restore all ranks."""
-        wanted = TransferSpec(action, str(folder), name, timeout_seconds=PATIENCE)
+        wanted = {"action": action, "folder": str(folder), "name": name, "timeout_seconds": PATIENCE}
         execution_id = f"e-{uuid.uuid4().hex[:8]}"
-        spec = ExecutionSpec(execution_id, list(ranks), silent=True, transfer=wanted.to_dict())
-        header, _ = self.request("transfer", b"# transfer", execution=spec.to_dict())
+        spec = ExecutionSpec(execution_id, list(ranks), silent=True).to_dict()
+        header, _ = self.request("transfer", b"# transfer", execution={**spec, "transfer": wanted})
         self.executions.setdefault(execution_id, header["execution"])
         return self.ended(execution_id)
 

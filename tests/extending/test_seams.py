@@ -89,6 +89,21 @@ def test_a_part_sends_with_cells_and_calls_its_ranks_by_an_execution(agent):
     assert answer["ranks"] == [number + 1 for number in before]  # the refused call alone
 
 
+def test_a_part_sends_to_its_ranks_and_takes_the_place_of_an_interrupt(agent):
+    agent.request("wait")
+    agent.wait(lambda: agent.executions["wait"]["state"] == "running")
+    behind = agent.submit("1", [0])
+    agent.wait(lambda: agent.executions[behind].get("waits_for"))
+    assert agent.executions[behind]["waits_for"] == "Waits for rank 0: the count until it is told"
+    agent.request("interrupt", ranks=[0, 1])
+    statuses = agent.ended("wait")["statuses"]
+    assert sorted((one["ranks"], one["status"]) for one in statuses) == [("0", "interrupted"), ("1", "ok")]
+    (answer, _) = agent.request("count", ask="counted", more=0)
+    told = [content for content in answer["received"]["1"] if "told" in content]
+    assert told == [{"told": "on", "in": "MainThread"}]
+    agent.ended(behind)
+
+
 def test_a_part_that_cannot_be_loaded_is_named(agent):
     assert "The part 'raises' is left out: ModuleNotFoundError: No module named 'no_such_module'" in agent.group["note"]
     assert "The part 'empty' is left out: TypeError: empty.agent has 0 subclasses" in agent.group["note"]

@@ -9,8 +9,8 @@ import pytest
 from agent.harness import AgentProcess
 
 from jupyter_dist.parts.saves.agent.beforeend import RESERVE_SECONDS, EndClock
-from jupyter_dist.saves.layout import SavesFolder
-from jupyter_dist.saves.record import read_record
+from jupyter_dist.parts.saves.folder.layout import SavesFolder
+from jupyter_dist.parts.saves.folder.record import read_record
 
 BEFORE_SECONDS = 600.0
 # Every signal is masked, and C code waits until the test opens the other end of the pipe.

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_dist.parts.saves.folder import drafts, locking, record, removal
+from jupyter_dist.parts.saves.folder.fitness import cannot_restore, other_torch
+from jupyter_dist.parts.saves.folder.layout import SavesFolder, check_name, index_file
+from jupyter_dist.parts.saves.folder.locking import lock_shared
+from jupyter_dist.parts.saves.folder.record import SaveRecord, digest_of, read_record
 from jupyter_dist.parts.saves.server import places
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.saves import drafts, locking, record, removal
-from jupyter_dist.saves.fitness import cannot_restore, other_torch, shortage
-from jupyter_dist.saves.layout import SavesFolder, check_name, index_file
-from jupyter_dist.saves.locking import lock_shared
-from jupyter_dist.saves.record import SaveRecord, digest_of, read_record
+from jupyter_dist.system.memory import shortage
 
 FIELDS = {
     **{"group": "g", "group_id": "g-1", "accelerator": "cpu", "python_version": "3.11.4", "torch_version": "2.13.0"},

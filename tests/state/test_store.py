@@ -18,7 +18,7 @@ from jupyter_dist.rank.state.graph.memory import Memory
 from jupyter_dist.rank.state.store import devicehash, hashing
 from jupyter_dist.rank.state.store.chunks import ChunkStore, WrittenChunks
 from jupyter_dist.rank.state.store.hashing import Hasher
-from jupyter_dist.saves.ownership import OwnFolder
+from jupyter_dist.system.files.owned import OwnFolder
 
 WORDS = torch.arange(1000, dtype=torch.int64).view(torch.uint8)
 

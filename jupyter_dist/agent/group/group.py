@@ -28,7 +28,6 @@ from jupyter_dist.protocol.states import (
     GROUP_LIFE,
     HOW_TO_BE_READY,
     GroupState,
-    NoteEnd,
 )
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 from jupyter_dist.system.limits import within
@@ -49,13 +48,12 @@ from .rejoin import (
     give_up_waiting_for_device,
     rejoin,
 )
-from .saves.transfers import Transfers
 from .shortage import Shortage
 
 if TYPE_CHECKING:
     from jupyter_dist.agent.nodes.head import Nodes
     from jupyter_dist.protocol.models import models
-    from jupyter_dist.protocol.wire.road import Stop, TransferNews
+    from jupyter_dist.protocol.wire.road import Stop
 
 STARTS_AT_ONCE = 16  # on a machine
 GIVE_UP_SECONDS = 2.0
@@ -80,7 +78,6 @@ class AgentGroup:
         self._join_records()
         self.process_group = ProcessGroup()
         self.dispatcher = Dispatcher(self.journal, self.process_group, self._execution_changed)
-        self.transfers = Transfers(self, self.dispatcher, on_execution)
         self.comms = Comms()
         self.directory = directory
         self.ranks: list[RankProcess] = []
@@ -91,7 +88,7 @@ class AgentGroup:
         self.state: GroupState = "starting"
         self.generation = 0
         self.note: str | None = spec.note
-        self._ending: tuple[str, NoteEnd] | None = None  # a note, and the success that ends it
+        self._ending: tuple[str, str] | None = None  # a note, and the success that ends it
         self._conditions = conditions(spec)
         self.error: JupyterDistError | None = None
         self.started_at = time.time()
@@ -265,9 +262,7 @@ class AgentGroup:
 
     def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any], size: int) -> None:
         """Handle a message of the code on a rank (protocol/wire/road.py)."""
-        if header["kind"] == "transfer":
-            self.transfers.rank_sent(rank, cast("TransferNews", content))
-        elif header["kind"] in ("stopped", "stopped_over"):
+        if header["kind"] in ("stopped", "stopped_over"):
             if rank.execution_id == header["execution_id"]:
                 rank.awaits_user(False, cast("Stop", content) if content else None)
         elif not header["kind"].startswith("comm_"):
@@ -347,8 +342,14 @@ class AgentGroup:
         if reason is None:
             self.dispatcher.pump()  # cells that waited for the link
 
-    def add_note(self, text: str, *, until: NoteEnd | None = None) -> None:
-        """Show a note to users, in the group (until the next one, or until this ends it) and in its journal."""
+    def add_note(self, text: str, *, until: str | None = None) -> None:
+        """Show a note to users, in the group and in its journal.
+
+        Args:
+            text: a sentence.
+            until: what ends it in the group, besides the next one: `cell`, a cell that succeeds; `variables`, that all
+                ranks have been given variables; or what a part names with `end_note`.
+        """
         self.note = text
         self._ending = None if until is None else (text, until)
         self.journal.append("note", text.encode(), rank=None, execution_id=None)
@@ -413,12 +414,9 @@ class AgentGroup:
         self.journal.join_records(Gathering(loop, gather_seconds(num_ranks)) if is_many else loop.call_soon)
 
     def _execution_changed(self, execution: AgentExecution) -> None:
-        self.transfers.changed(execution)
-        if execution.spec.transfer is not None and execution.state == "ok":
-            self._end_note("save" if execution.spec.transfer["action"] == "save" else "restore")
         self._on_execution(execution)
 
-    def _end_note(self, what: NoteEnd) -> None:
+    def end_note(self, what: str) -> None:
         """Show a note no longer, if this ends it."""
         if self._ending == (self.note, what):
             self.note = self._ending = None
@@ -443,7 +441,7 @@ class AgentGroup:
 
     def _settle(self) -> None:
         if not self.dispatcher.queue.in_state("running"):  # not for each of many replies
-            self._end_note("cell")
+            self.end_note("cell")
             self._do(self.process_group.settle(self.living(), self.spec.world_size, is_running=False))
 
     def _do(self, todo: Todo) -> None:

@@ -443,11 +443,11 @@ class ExecutionInfo(ApiObject):
         waits_for: What a queued cell waits for: a running cell, or a cell queued before it.
         warning: It calls what all ranks must call, and was sent to some.
         notices: What is about to happen to the group's nodes now, and which are lost.
-        transfer: How far it is, if it saves or restores the ranks.
         undone_at: When it was undone: it does not count any more.
         asking: The questions of its ranks, while they wait for an answer.
         checks: What is wrong with the training in it, while it holds; the worst first.
         verdict: Why it does not end, while ranks wait for each other.
+        transfer: How far it is, if it saves or restores the ranks.
         slowness: Why it is slow, while it runs; the costliest first, at most 3.
         pace: Where its time went, of an ended cell that was watched. Not in lists.
         undo: If it was run with `keep_undo`.
@@ -476,11 +476,11 @@ class ExecutionInfo(ApiObject):
     waits_for: str | None
     warning: str | None
     notices: list[str] | None
-    transfer: TransferInfo | None
     undone_at: float | None
     asking: list[InputPromptInfo] | None
     checks: list[CheckInfo] | None
     verdict: VerdictInfo | None
+    transfer: TransferInfo | None
     slowness: list[SlowCauseInfo] | None
     pace: PaceInfo | None
     undo: UndoCostInfo | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 from jupyter_dist.protocol.models import models
 from jupyter_dist.server.groups.group import ManagedGroup
@@ -68,7 +69,7 @@ def _of_generation(
 
 def _has_restored(run: models.ExecutionModel) -> bool:
     """Whether all ranks have the variables of a save since this execution."""
-    transfer = run.get("transfer")
+    transfer: Any = run.get("transfer")  # of a part
     return transfer is not None and transfer["action"] == "restore" and run["state"] == "ok"
 
 

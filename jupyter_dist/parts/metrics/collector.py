@@ -116,7 +116,8 @@ class GroupCollector(Collector):
         if self._hanging.pop(execution["id"], 0) is None:
             self._hangs_ended[end] += 1
         self._busy_seconds += sum(execution["rank_seconds"].values())
-        if transfer := execution.get("transfer"):
+        transfer: Any = execution.get("transfer")  # of a part
+        if transfer:
             self._saves[transfer["action"], end] += 1
         elif not execution["silent"]:
             self._cells[end] += 1

@@ -5,10 +5,22 @@ from __future__ import annotations
 from typing import Annotated
 
 from jupyter_dist.protocol.field import Field
-from jupyter_dist.protocol.models import models, saves
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.operations.declaration import Answer, Operation
 
-from .models import LastSavesQuery, RestoreRequest, SaveRequest, SavesQuery, SelfSaving
+from .models import (
+    DeletedSave,
+    LastSave,
+    LastSavesModel,
+    LastSavesQuery,
+    RestoreRequest,
+    SavePreview,
+    SaveRequest,
+    SavesModel,
+    SavesQuery,
+    SelfSaving,
+    Transfer,
+)
 from .text import last_saves_text, preview_text, saves_text
 
 PREVIEW_SECONDS = 30.0
@@ -20,10 +32,11 @@ _TRANSFER = (
     *("agent_unreachable", "timed_out"),
 )
 
+EXECUTION_FIELDS = {"transfer": Annotated[Transfer, Field("How far it is, if it saves or restores the ranks.")]}
 GROUP_FIELDS = {
     "self_saving": Annotated[SelfSaving | None, Field("Null: it is saved on request alone.")],
     "last_save": Annotated[
-        saves.LastSave | None,
+        LastSave | None,
         Field("The newest save of a group with its name that it can restore, also after its end; or null."),
     ],
 }
@@ -60,7 +73,7 @@ OPERATIONS = (
         path="groups/{group}/saves/preview",
         right="execute",  # takes the time of ranks
         sentence="Return the names that a save would have now, and the names that cannot be saved.",
-        answer=Answer("The names with their sizes, and the names that cannot be saved", saves.SavePreview),
+        answer=Answer("The names with their sizes, and the names that cannot be saved", SavePreview),
         errors=("unknown_group", "group_not_ready", "rank_dead", "agent_unreachable", "timed_out", "incompatible"),
         answer_seconds=PREVIEW_SECONDS,
         text=preview_text,
@@ -74,7 +87,7 @@ OPERATIONS = (
         details="Another folder than the server's takes the right to execute.",
         query=SavesQuery,
         execute_fields=("folder",),
-        answer=Answer("Saves, newest first", saves.SavesModel, field="saves"),
+        answer=Answer("Saves, newest first", SavesModel, field="saves"),
         errors=("unknown_group", *_FOLDER),
         text=saves_text,
     ),
@@ -88,7 +101,7 @@ OPERATIONS = (
         details="Another folder than the server's takes the right to execute.",
         query=SavesQuery,
         execute_fields=("folder",),
-        answer=Answer("Saves, newest first", saves.SavesModel, field="saves"),
+        answer=Answer("Saves, newest first", SavesModel, field="saves"),
         errors=_FOLDER,
         text=saves_text,
     ),
@@ -100,7 +113,7 @@ OPERATIONS = (
         right="read",
         sentence="Return the newest save of each group and number of ranks, also of groups that have ended.",
         query=LastSavesQuery,
-        answer=Answer("Saves, newest first", saves.LastSavesModel, field="saves"),
+        answer=Answer("Saves, newest first", LastSavesModel, field="saves"),
         errors=_FOLDER,
         text=last_saves_text,
     ),
@@ -112,7 +125,7 @@ OPERATIONS = (
         right="execute",
         sentence="Delete a save, and the data that no other save of its folder has.",
         query=SavesQuery,
-        answer=Answer("What it freed", saves.DeletedSave),
+        answer=Answer("What it freed", DeletedSave),
         errors=(*_FOLDER, "not_found"),
         answer_seconds=DELETE_SECONDS,
     ),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models.saves import LastSavesModel, SaveModel, SavePreview, SavesModel, Skipped
+    from jupyter_dist.parts.saves.models import LastSavesModel, SaveModel, SavePreview, SavesModel, Skipped
 
 MAX_NAMES = 20
 MEGABYTE = 1e6

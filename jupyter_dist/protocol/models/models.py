@@ -14,7 +14,6 @@ from jupyter_dist.protocol.models.sentences import Words
 from jupyter_dist.protocol.states import ExecutionState, GroupState, NodeState, RankState
 
 from .memory import CellMemory
-from .saves import Transfer
 
 if TYPE_CHECKING:
     # Agent and ranks only have the standard library of Python 3.10, which lacks this name; they never use it.
@@ -375,7 +374,6 @@ class ExecutionModel(TypedDict):
     notices: NotRequired[
         Annotated[list[str], Field("What is about to happen to the group's nodes now, and which are lost.")]
     ]
-    transfer: NotRequired[Annotated[Transfer, Field("How far it is, if it saves or restores the ranks.")]]
     undone_at: NotRequired[Annotated[float, Field("When it was undone: it does not count any more.")]]
     asking: NotRequired[
         Annotated[list[InputPrompt], Field("The questions of its ranks, while they wait for an answer.")]

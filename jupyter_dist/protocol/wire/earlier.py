@@ -11,15 +11,12 @@ from jupyter_dist.protocol.parts import declared
 
 FIRST_PROTOCOL = 1
 NEWER_REQUESTS: Mapping[str, str] = {
-    "transfer": say("save or restore its ranks"),
-    "preview_save": say("save its ranks"),
     "resize": say("be resized"),
     "verdicts": say("list its verdicts"),
-    "ends": say("save its ranks before its allocation ends"),
     "tunnels": say("connect to its nodes through tunnels"),
     **declared("NEWER_REQUESTS"),
 }
-NEWER_FIELDS: Mapping[str, str] = {"keep_undo": say("keep undo of cells"), "transfer": NEWER_REQUESTS["transfer"]}
+NEWER_FIELDS: Mapping[str, str] = {"keep_undo": say("keep undo of cells")}
 UNUSED_FIELDS = frozenset({"expression"})  # of an execution: they matter to the newer requests alone
 
 

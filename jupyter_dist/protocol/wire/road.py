@@ -22,7 +22,6 @@ MAX_INPUT_CHARS = 10_000  # in JSON it fits into a message of the WebSocket
 MAX_MESSAGE_BYTES = 256 << 10
 MAX_COMM_BYTES = 16 << 20  # of one message of a widget, with its buffers
 MAX_COMM_ID = 200
-MAX_REASON_CHARS = 4000
 
 
 class InputQuestion(TypedDict):
@@ -43,27 +42,6 @@ class Stop(TypedDict):
 
     line: int
     file: str | None  # null: the running cell; of another cell: cell [5]
-
-
-class TransferNews(TypedDict, total=False):
-    """`transfer` from a rank that saves or restores: how far it is, or that it is prepared and waits for the decision.
-
-    In bytes: `total` is the size of its variables, `done` the part that it has handled, `written` the new part.
-    """
-
-    state: Required[str]  # progress or prepared
-    total: Required[int]
-    done: Required[int]
-    written: Required[int]
-    report: dict[str, str | int]  # of a rank that is prepared
-
-
-class TransferDecision(TypedDict):
-    """`transfer` to a rank that is prepared: keep the prepared values, or drop them."""
-
-    keep: bool
-    reason: str  # why it is dropped
-    interrupted: bool  # by the user
 
 
 class CommContent(TypedDict, total=False):
@@ -135,23 +113,6 @@ def _is_done(content: dict[str, Any]) -> bool:
     return set(content) == {"comm_id", "msg_id"} and all(isinstance(name, str) for name in content.values())
 
 
-def _is_news(content: dict[str, Any]) -> bool:
-    counts = [content.get(name) for name in ("total", "done", "written")]
-    report = content.get("report", {})
-    return (
-        set(content) <= {"state", "total", "done", "written", "report"}
-        and content.get("state") in ("progress", "prepared")
-        and all(type(count) is int and count >= 0 for count in counts)
-        and isinstance(report, dict)
-        and all(isinstance(value, str | int) for value in report.values())
-    )
-
-
-def _is_decision(content: dict[str, Any]) -> bool:
-    types = {"keep": bool, "reason": str, "interrupted": bool}
-    return set(content) == set(types) and all(isinstance(content[name], kind) for name, kind in types.items())
-
-
 _COMM = Kind(_is_comm, MAX_COMM_BYTES)
 COMM_KINDS = ("comm_open", "comm_msg", "comm_close")
 
@@ -162,12 +123,10 @@ FROM_RANK: Mapping[str, Kind] = {
     "stopped_over": Kind(lambda content: not content),  # its cell runs again
     **dict.fromkeys(COMM_KINDS, _COMM),
     "comm_done": Kind(_is_done),  # the code has handled that message, and its output has been sent
-    "transfer": Kind(_is_news),
 }
 TO_RANK: Mapping[str, Kind] = {
     "input": Kind(_is_answer),
     **dict.fromkeys(COMM_KINDS, _COMM),
-    "transfer": Kind(_is_decision),
 }
 
 

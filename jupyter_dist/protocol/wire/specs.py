@@ -211,20 +211,6 @@ class RankSpec(Spec):
 
 
 @dataclass(frozen=True)
-class TransferSpec(Spec):
-    """What an execution on all ranks is to save or restore."""
-
-    action: str  # save or restore
-    folder: str
-    name: str
-    timeout_seconds: float
-    overwrite: bool = False  # replace a save of another group
-    max_bytes: int = 0  # of the folder; 0: no limit
-    is_automatic: bool = False  # the group has made it by itself
-    any_version: bool = False  # restore what another version of Python has saved
-
-
-@dataclass(frozen=True)
 class ReplaceSpec(Spec):
     """The variables that replaced ranks begin with: requests.ReplaceRequest."""
 
@@ -250,7 +236,6 @@ class ExecutionSpec(Spec):
     empty_cache: bool = False  # ranks release cached device memory if the cell changed the memory in use
     keep_undo: bool = False  # ranks keep the state before it, so that it can be undone
     call: dict[str, Any] | None = None  # see requests.RankCall: carried out instead of the code, which describes it
-    transfer: dict[str, Any] | None = None  # see TransferSpec: the call saves or restores the ranks
     expression: str | None = None  # what its user wrote for `ranks`: read again if the group is resized meanwhile
 
     def __post_init__(self) -> None:

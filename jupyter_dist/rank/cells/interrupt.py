@@ -236,11 +236,6 @@ class Interrupter:
         """Whether the running cell was interrupted."""
         return self.current is not None and self.current.interrupt_at is not None
 
-    def mark(self) -> None:
-        """Mark the running call as interrupted: the agent has decided so for all ranks."""
-        if self.current is not None and self.current.interrupt_at is None:
-            self.current.interrupt_at = time.monotonic()
-
     def check_unnoticed(self) -> bool:
         """Return, only once, whether the running cell was interrupted before its code ran."""
         execution = self.current

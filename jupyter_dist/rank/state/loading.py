@@ -13,8 +13,7 @@ from typing import Any
 import torch
 
 from jupyter_dist.rank.collectives.torch_compat import devices_in_use, has_device, rebuilt_tensor
-from jupyter_dist.saves.fitness import shortage
-from jupyter_dist.system.memory import available_bytes
+from jupyter_dist.system.memory import available_bytes, shortage
 
 from .graph import marks
 from .graph.memory import bytes_at

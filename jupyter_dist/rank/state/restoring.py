@@ -14,8 +14,8 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
-from jupyter_dist.saves.layout import rank_file
-from jupyter_dist.saves.ownership import OwnFolder
+from jupyter_dist.system.files.owned import OwnFolder
+from jupyter_dist.system.files.valuefiles import rank_file
 
 from . import reasons
 from .loading import Loader

@@ -15,8 +15,8 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.rank.collectives.torch_compat import devices_in_use
 from jupyter_dist.rank.guard.own import os, time
-from jupyter_dist.saves.layout import rank_file
-from jupyter_dist.saves.ownership import OwnFolder
+from jupyter_dist.system.files.owned import OwnFolder
+from jupyter_dist.system.files.valuefiles import rank_file
 
 from . import reasons
 from .process import beside, environment, groups, names, randomness, settings

@@ -13,7 +13,7 @@ class CountingAgent(AgentPart):
         super().__init__(core)
         self.ended = self.ticks = self.rank_changes = 0
         self.from_ranks = {}
-        self.ends_at, self.uses, self.restarted = [], [], 0
+        self.ends_at, self.uses, self.restarted, self.waits = [], [], 0, False
 
     def changed(self, execution):
         if "fail_in_agent" in execution.line:
@@ -51,12 +51,27 @@ class CountingAgent(AgentPart):
         return {"known_ends": self.ends_at, "uses": self.uses, "restarted": self.restarted}
 
     def requests(self):
-        return {"count": self._count, "call": self._call, "use": self._use}
+        return {"count": self._count, "call": self._call, "use": self._use, "wait": self._wait}
 
     async def _use(self, header, _):
         """Count as used; `key` makes a retry harmless."""
         self.uses.append(header["as_what"])
         return self.core.group_answer()
+
+    def interrupted(self, ranks):
+        """Let the last rank go that waits, in place of an interrupt."""
+        waiting = [rank for rank in ranks if self.waits and rank.rank == 1]
+        for rank in waiting:
+            self.core.send(rank, {"go": "on"})
+        return [rank for rank in ranks if rank not in waiting]
+
+    async def _wait(self, _header, _):
+        """Have the ranks wait in a call for a message of this part."""
+        self.waits = True
+        spec = ExecutionSpec("wait", [0, 1], silent=True, call={"do": "count_until_told"})
+        waiting = AgentExecution(spec, b"# wait")
+        waiting.title = "the count until it is told"
+        return answer(execution=self.core.group.dispatcher.submit(waiting).model())
 
     async def _call(self, header, _):
         """Carry out a call on all ranks, and one behind it, which is not carried out if that is refused."""

@@ -1,5 +1,8 @@
 """The side of each rank: counts the cells that begin."""
 
+import queue
+import threading
+
 from jupyter_dist.rank.part import RankPart
 
 
@@ -9,6 +12,7 @@ class CountingRank(RankPart):
     def __init__(self, core):
         super().__init__(core)
         self.rank, self.cells, self.code = core.spec.rank, 0, None
+        self.told = queue.SimpleQueue()
 
     def before(self, execution, code):
         self.cells, self.code = self.cells + 1, code
@@ -22,12 +26,24 @@ class CountingRank(RankPart):
         return {"code": self.code, **({"asked": self.asked} if self.asked else {})}
 
     def calls(self):
-        return {"count_by": self._count_by}
+        return {"count_by": self._count_by, "count_until_told": self._count_until_told}
 
     def _count_by(self, call):
         if call["number"] > 9:
             raise ValueError("it is too much")
         self.cells += call["number"]
+
+    def _count_until_told(self, call):
+        while self.core.running().interrupt_at is None:
+            try:
+                word = self.told.get(timeout=0.02)
+            except queue.Empty:
+                continue
+            return self.core.send({"told": word, "in": threading.current_thread().name})
+        raise KeyboardInterrupt
+
+    def received(self, content):
+        self.told.put(content["go"])
 
     def cell_magics(self):
         return {"counting": lambda line, cell: self.core.emit("lines", {"line": line, "lines": cell.count("\n")})}

@@ -50,8 +50,8 @@ class Dispatcher:
         """Return the number of the last cell that began."""
         return self._execution_count
 
-    def restored(self, execution_count: int, cells: Sequence[str]) -> None:
-        """Count on from a save, of which all ranks have the history and the definitions now."""
+    def count_on(self, execution_count: int, cells: Sequence[str]) -> None:
+        """Count on from the last of these cells, of which all ranks have the history and the definitions now."""
         self._execution_count = max(self._execution_count, execution_count)
         self._definitions.clear()
         for code in cells:

@@ -23,7 +23,6 @@ from .asking import Asking
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
     from jupyter_dist.protocol.models.memory import CellMemory
-    from jupyter_dist.protocol.models.saves import Transfer
 
 MAX_HEAD_BYTES = 10_000  # how much of a cell is searched for its first line
 MAX_LINE = 200
@@ -59,7 +58,7 @@ class AgentExecution:
         "spec",
         "started_at",
         "state",
-        "transfer",
+        "title",
         "undone_at",
         "waits_for",
         "warning",
@@ -95,7 +94,7 @@ class AgentExecution:
         self._added: dict[str, Any] | None = None  # what parts have added to its model
         self.asking: Asking | None = None  # while it runs, and may ask for input
         self.warning: str | None = None  # such as: it calls what all ranks must call, and is for some
-        self.transfer: Transfer | None = None  # how far it is, if it saves or restores
+        self.title = ""  # what a part calls it in sentences about other cells
         self.waits_for: str | None = None  # while it is queued: the cell that it waits for
 
     @property
@@ -232,7 +231,6 @@ class AgentExecution:
             "waits_for": self.waits_for,
             **({"num_ranks": self.num_ranks} if self.num_ranks is not None else {}),
             **({"warning": self.warning} if self.warning else {}),
-            **({"transfer": self.transfer} if self.transfer else {}),
             **({"undone_at": self.undone_at} if self.undone_at is not None else {}),
             **({"asking": asking} if self.asking is not None and (asking := self.asking.model()) else {}),
             "begin_seq": self.begin_seq,

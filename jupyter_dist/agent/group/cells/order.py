@@ -160,9 +160,7 @@ def _ranks(ranks: RankSet) -> str:
 
 def _name(execution: AgentExecution, is_same: bool) -> str:
     """Return how users call an execution of the same, or of another notebook."""
-    kind = "a request" if execution.spec.silent else "a queued cell"
-    if execution.spec.transfer is not None:
-        kind = f"the {execution.spec.transfer['action']} of '{execution.spec.transfer['name']}'"
+    kind = execution.title or ("a request" if execution.spec.silent else "a queued cell")
     cell = f"cell [{execution.execution_count}]" if execution.execution_count and not execution.spec.silent else kind
     of = "this notebook" if is_same else execution.spec.notebook
     return f"{cell} of {of}" if of else cell

@@ -122,7 +122,7 @@ class Replacement:
         if not is_whole:
             await give_up(fresh, "the replacement failed")
             return note
-        self._group.add_note(note, until="restore" if self._report["again"] else "cell")
+        self._group.add_note(note, until="variables" if self._report["again"] else "cell")
         return None
 
     def _failed(self, err: Exception, what: str) -> str:

@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import Protocol
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
-from jupyter_dist.agent.group.saves.transfers import Transfers
+from jupyter_dist.parts.saves.folder.drafts import free_name
+from jupyter_dist.parts.saves.folder.layout import SavesFolder
+from jupyter_dist.parts.saves.folder.removal import delete_automatic
+from jupyter_dist.parts.saves.transfer import TransferSpec
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.states import GroupState, NoteEnd
-from jupyter_dist.protocol.wire.specs import ExecutionSpec, GroupSpec, TransferSpec
-from jupyter_dist.saves.drafts import free_name
-from jupyter_dist.saves.layout import SavesFolder
-from jupyter_dist.saves.removal import delete_automatic
+from jupyter_dist.protocol.states import GroupState
+from jupyter_dist.protocol.wire.specs import ExecutionSpec, GroupSpec
 from jupyter_dist.transport.tasks import start_task
+
+from .transfers import Transfers
 
 log = logging.getLogger(__name__)
 
@@ -33,17 +35,17 @@ class SavingGroup(Protocol):
     spec: GroupSpec
     state: GroupState
     generation: int
-    transfers: Transfers
 
-    def add_note(self, text: str, *, until: NoteEnd | None = None) -> None:
+    def add_note(self, text: str, *, until: str | None = None) -> None:
         """Show a note to users, until this ends it."""
 
 
 class AutomaticSave:
     """The save under way of one reason for saves, if there is one: queued, followed to its end, and limited."""
 
-    def __init__(self, group: SavingGroup, on_end: Ended) -> None:
+    def __init__(self, group: SavingGroup, transfers: Transfers, on_end: Ended) -> None:
         self._group = group
+        self._transfers = transfers
         self._on_end = on_end
         self._execution_id: str | None = None  # of the save under way
         self._is_queued = False
@@ -65,7 +67,7 @@ class AutomaticSave:
         """Drop the save, unless it is decided."""
         self._late = reason
         if self._execution_id is not None and self._is_queued:
-            self._group.transfers.end(self._execution_id, reason)
+            self._transfers.end(self._execution_id, reason)
 
     def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution of the group."""
@@ -83,15 +85,17 @@ class AutomaticSave:
         if make_way is not None:
             make_way()
         seconds = group.spec.save_seconds
-        save, self.name = await asyncio.to_thread(automatic_save, group.spec, execution_id, seconds)
+        wanted = await asyncio.to_thread(automatic_save, group.spec, seconds)
+        self.name, ranks = wanted.name, RankSet(range(group.spec.world_size))
+        save = ExecutionSpec(execution_id, ranks, silent=True, expression="all")
         try:
-            await group.transfers.submit(save, f"# save of {self.name}".encode())
+            await self._transfers.submit(save, f"# save of {self.name}".encode(), wanted)
         except JupyterDistError as err:
             self._end("error", str(err))
             return
         self._is_queued = True
         if self._execution_id == execution_id and self._late is not None:  # the folder was slow
-            group.transfers.end(execution_id, self._late)
+            self._transfers.end(execution_id, self._late)
 
     def _failed(self, error: BaseException) -> None:
         self._end("error", f"{error!r:.300}")
@@ -102,10 +106,10 @@ class AutomaticSave:
             self._on_end(state, reason)
 
 
-def automatic_save(group: GroupSpec, execution_id: str, seconds: float) -> tuple[ExecutionSpec, str]:
-    """Return a save of all ranks which may take that long from its beginning, and its name. Blocking."""
+def automatic_save(group: GroupSpec, seconds: float) -> TransferSpec:
+    """Return a save of all ranks which may take that long from its beginning. Blocking."""
     name = re.sub("[^A-Za-z0-9_.-]", "-", group.name).lstrip("_.-")[:60] or "group"
-    wanted = TransferSpec(
+    return TransferSpec(
         "save",
         group.saves_folder,
         free_name(SavesFolder(Path(group.saves_folder)), f"{name}-auto-{time.strftime('%Y%m%d-%H%M%S')}"),
@@ -113,8 +117,6 @@ def automatic_save(group: GroupSpec, execution_id: str, seconds: float) -> tuple
         max_bytes=group.saves_bytes,
         is_automatic=True,
     )
-    ranks = RankSet(range(group.world_size))
-    return ExecutionSpec(execution_id, ranks, silent=True, transfer=wanted.to_dict(), expression="all"), wanted.name
 
 
 def drop_older(group: GroupSpec) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from jupyter_dist.agent.group.cells.dispatch import Dispatcher
 from jupyter_dist.agent.group.cells.execution import AgentExecution
-from jupyter_dist.agent.group.saves.transfers import NOTHING_SAVED
 from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -17,6 +16,7 @@ from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.states import AWAY_GROUP_STATES
 
 from .automatic import AutomaticSave, SavingGroup
+from .transfers import NOTHING_SAVED, Transfers, action_of
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.saves.models import SelfSaving
@@ -73,11 +73,13 @@ class EndClock:
 class SaveBeforeEnd:
     """The last save of one group. It comes before queued cells, and running cells are interrupted for it."""
 
-    def __init__(self, group: EndingGroup, interrupt: Callable[[list[RankProcess]], object]) -> None:
+    def __init__(
+        self, group: EndingGroup, transfers: Transfers, interrupt: Callable[[list[RankProcess]], object]
+    ) -> None:
         self._group = group
         self._interrupt = interrupt
         self._clock = EndClock(group.spec.save_before_end_seconds)
-        self._save = AutomaticSave(group, self._ended)
+        self._save = AutomaticSave(group, transfers, self._ended)
         self._until = ""  # when the allocation ends, for sentences
         self._is_last = False  # the engine has asked the nodes to end
         self._timer: asyncio.TimerHandle | None = None
@@ -140,7 +142,7 @@ class SaveBeforeEnd:
             self._group.dispatcher.queue,
             say("the allocation ends at %1, and the group is saved before", self._until),
         )
-        queued = [cell for cell in queue.in_state("queued") if cell.spec.transfer is None]
+        queued = [cell for cell in queue.in_state("queued") if not action_of(cell)]
         hint = say("Restore the save in a new group, and run the cell there.")
         self._group.dispatcher.abort(queued, "aborted", JupyterDistError("aborted", say("Not run: %1.", why), hint))
         ranks = self._busy_ranks()
@@ -154,7 +156,7 @@ class SaveBeforeEnd:
 
     def _busy_ranks(self) -> list[RankProcess]:
         running = self._group.dispatcher.queue.in_state("running")
-        cells = {cell.id for cell in running if cell.spec.transfer is None}
+        cells = {cell.id for cell in running if not action_of(cell)}
         return [rank for rank in self._group.ranks if rank.execution_id in cells]
 
     def _too_late(self) -> None:

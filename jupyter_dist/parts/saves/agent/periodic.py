@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 
 from .automatic import AutomaticSave, SavingGroup
+from .transfers import Transfers, action_of
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.saves.models import SelfSaving
@@ -44,11 +45,11 @@ class SaveClock:
 class PeriodicSaves:
     """The saves that one group makes by itself. Each waits its turn in the queue, as a cell does."""
 
-    def __init__(self, group: SavingGroup) -> None:
+    def __init__(self, group: SavingGroup, transfers: Transfers) -> None:
         self._group = group
         self._clock = SaveClock(group.spec.save_every_seconds, time.monotonic())
         self._generation = group.generation
-        self._save = AutomaticSave(group, self._ended)
+        self._save = AutomaticSave(group, transfers, self._ended)
 
     def model(self) -> SelfSaving:
         """Return how often the group saves by itself, if at all."""
@@ -70,7 +71,7 @@ class PeriodicSaves:
 
     def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution of the group."""
-        is_save = execution.spec.transfer is not None and execution.spec.transfer["action"] == "save"
+        is_save = action_of(execution) == "save"
         if is_save and execution.state == "running":
             self._clock.began(time.monotonic())
         elif execution.is_final and not is_save and execution.begin_seq is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.client.answers import infos
 from jupyter_dist.client.asynchronous.arguments import place_of
@@ -15,6 +15,9 @@ from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.errors import JupyterDistError
 
 from .results import Restored
+
+if TYPE_CHECKING:
+    from jupyter_dist.parts.saves.models import Transfer
 
 
 async def save(
@@ -75,7 +78,7 @@ async def restore(  # noqa: PLR0913 - of a method
         "timeout_seconds": timeout_seconds,
     }
     done = await _transfer(group, "restore", {**body, "any_version": any_version or None})
-    num_names = done.execution["transfer"].get("num_names")  # None: of a group of 0.3
+    num_names = _shown(done).get("num_names")  # None: of a group of 0.3
     found = Restored(await _save_of(group, done), done.text, num_names=num_names)
     for cell in found.cells if rerun else ():
         found.results.append(await group.run(cell.code, cell.ranks))
@@ -99,9 +102,13 @@ async def _transfer(group: AsyncGroup, path: str, body: Mapping[str, Any]) -> Re
     return result
 
 
+def _shown(done: Result) -> Transfer:
+    return cast("Transfer", done.execution.get("transfer"))
+
+
 async def _save_of(group: AsyncGroup, done: Result) -> infos.SaveInfo:
     """Return the save that an execution has written or restored."""
-    transfer = done.execution["transfer"]
+    transfer = _shown(done)
     saves = await group.saves(transfer["folder"])
     found = [save for save in saves if save.name == transfer["name"]]
     if not found:

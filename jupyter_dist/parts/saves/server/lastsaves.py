@@ -7,17 +7,17 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from jupyter_dist.parts.saves.folder.fitness import cannot_restore
+from jupyter_dist.parts.saves.folder.layout import SavesFolder
+from jupyter_dist.parts.saves.folder.record import SaveRecord, records
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.saves.fitness import cannot_restore
-from jupyter_dist.saves.layout import SavesFolder
-from jupyter_dist.saves.record import SaveRecord, records
 from jupyter_dist.transport.tasks import start_task
 
 from .folders import Saves
 from .places import other_folders
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models.saves import LastSave, SaveModel
+    from jupyter_dist.parts.saves.models import LastSave, SaveModel
 
 log = logging.getLogger(__name__)
 

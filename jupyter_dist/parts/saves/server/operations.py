@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
+from jupyter_dist.parts.saves.models import DeletedSave, LastSavesModel, SavePreview, SavesModel, Transfer
+from jupyter_dist.parts.saves.transfer import TransferSpec
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.models import ExecutionModel
-from jupyter_dist.protocol.models.saves import DeletedSave, LastSavesModel, SavePreview, SavesModel
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.wire.specs import ExecutionSpec, TransferSpec
+from jupyter_dist.protocol.wire.specs import ExecutionSpec
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.groups.manager import GroupManager, WayToReplace
 from jupyter_dist.server.groups.operations import execution_id_of
@@ -83,7 +84,7 @@ class SavesServer(ServerPart):
             execution = self.manager.get(group_id).mirror.executions.get(execution_id)
         except JupyterDistError:  # of a group that starts, or is gone
             return False
-        transfer = execution.get("transfer")
+        transfer = cast("Transfer | None", execution.get("transfer"))
         return execution["state"] == "ok" and transfer is not None and transfer["action"] == "save"
 
     def _last_changed(self) -> None:
@@ -144,9 +145,8 @@ async def _transfer(group: ManagedGroup, wanted: TransferSpec, key: str | None, 
     mirror, code = group.mirror, f"# {wanted.action} of {wanted.name}"
     mirror.status.check_takes_cells()
     ranks = RankSet(range(mirror.world_size))
-    spec = ExecutionSpec(
-        execution_id_of(key), ranks, owner=owner, silent=True, transfer=wanted.to_dict(), expression="all"
-    )
-    await mirror.ask("transfer", code.encode(), take=mirror.on_submitted, execution=spec.to_dict())
+    spec = ExecutionSpec(execution_id_of(key), ranks, owner=owner, silent=True, expression="all")
+    fields = {**spec.to_dict(), "transfer": wanted.to_dict()}
+    await mirror.ask("transfer", code.encode(), take=mirror.on_submitted, execution=fields)
     mirror.executions.set_code(spec.execution_id, code)
     return mirror.executions.get(spec.execution_id)

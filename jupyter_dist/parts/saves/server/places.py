@@ -7,10 +7,10 @@ import json
 import os
 from pathlib import Path
 
+from jupyter_dist.parts.saves.folder.layout import SavesFolder
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.saves.layout import SavesFolder
-from jupyter_dist.saves.ownership import check_folder, check_own
 from jupyter_dist.system.files.jsonfile import read_json
+from jupyter_dist.system.files.owned import check_folder, check_own
 from jupyter_dist.system.files.private import make_folder
 
 PLACES = "places.json"  # in the server's own folder

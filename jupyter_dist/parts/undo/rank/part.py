@@ -35,11 +35,12 @@ class UndoOfRank(RankPart):
             self._keeper.begin()
         elif limits is None:
             return
-        do = (execution.call or {}).get("do")
-        if do in ("undo", "redo", "get", "save") or (not execution.code.strip() and not execution.call):
+        call = execution.call or {}
+        do, changes = call.get("do"), call.get("changes")
+        if do in ("undo", "redo", "get") or changes == "nothing" or (not execution.code.strip() and not call):
             return
-        # A restore exchanges all objects: what is kept of before it is of no use.
-        is_between = do != "restore" and (execution.silent or (do is not None and limits is None))
+        # What exchanges all objects: what is kept of before it is of no use.
+        is_between = changes != "all" and (execution.silent or (do is not None and limits is None))
         self._need().before(execution.execution_id, code, limits, is_silent=is_between)
 
     def take_place(self, spec: RankSpec) -> None:

@@ -1,4 +1,4 @@
-"""Calls of clients on a rank, besides cells: variables, values, functions, scripts, saves and restores.
+"""Calls of clients on a rank, besides cells: variables, values, functions, scripts, and those of parts.
 
 This is our own code on the main thread, so it works whatever names a cell has replaced in its namespace. The functions
 and scripts are the user's code, which can be interrupted (see interrupt.py).
@@ -14,7 +14,6 @@ from jupyter_dist.rank.guard.own import os
 
 from . import scripts
 from .farfiles import FarFiles
-from .transfers import RankTransfers
 
 INTERRUPTIBLE = True
 CALLS_USER_CODE = True
@@ -29,7 +28,6 @@ class Calls:
         self,
         rank: int,
         namespace: dict[str, Any],
-        transfers: RankTransfers,
         of_parts: Mapping[str, Callable[[Call], None]],
         store_socket: str = "",
     ) -> None:
@@ -41,8 +39,6 @@ class Calls:
             "get": self._get,
             "call": self._call,
             "script": self._script,
-            "save": transfers.save,
-            "restore": transfers.restore,
             **of_parts,
         }
 

@@ -20,8 +20,8 @@ from typing import TypeVar
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.rank.guard.own import os
-from jupyter_dist.saves.layout import CHUNK_NAME
-from jupyter_dist.saves.ownership import OwnFolder
+from jupyter_dist.system.files.owned import OwnFolder
+from jupyter_dist.system.files.valuefiles import CHUNK_NAME
 
 from .hashing import Hasher
 

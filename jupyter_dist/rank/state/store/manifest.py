@@ -12,7 +12,7 @@ from typing import Any
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.rank.guard.own import json, os
-from jupyter_dist.saves.ownership import OwnFolder
+from jupyter_dist.system.files.owned import OwnFolder
 from jupyter_dist.version import __version__
 
 from .chunks import write_file

@@ -22,7 +22,6 @@ from jupyter_dist.protocol.wire.requests import MAX_SAVE_NAME
 
 SAVE_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"
 SAVE_ID = r"[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?"
-CHUNK_NAME = r"[a-z][0-9a-f]{32,64}"
 TOKEN = "token"  # noqa: S105  (a file with a random text, by which ranks recognize the folder)
 # What is in the folder with the files of the ranks. Anything else there is not ours, and is never removed.
 CONTENT_FILE = rf"{TOKEN}|(index|rank)-\d{{1,6}}\.json"
@@ -74,8 +73,3 @@ def check_name(name: str) -> str:
 def index_file(rank: int) -> str:
     """Return the name of a rank's index."""
     return f"index-{rank}.json"
-
-
-def rank_file(rank: int) -> str:
-    """Return the name of a rank's file."""
-    return f"rank-{rank}.json"

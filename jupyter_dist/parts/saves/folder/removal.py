@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.files.valuefiles import CHUNK_NAME
 
-from .layout import CHUNK_NAME, CONTENT_FILE, SAVE_ID, SAVE_NAME, SavesFolder
+from .layout import CONTENT_FILE, SAVE_ID, SAVE_NAME, SavesFolder
 from .locking import lock_alone
 from .record import SaveRecord, read_index, read_record, records
 

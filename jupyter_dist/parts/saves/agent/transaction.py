@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from jupyter_dist.protocol.ranks import RankSet
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.wire.road import TransferNews
+    from jupyter_dist.parts.saves.transfer import TransferNews
 
 # open: ranks prepare. deciding: all are prepared, and a save is made to exist. kept and dropped are final.
 Phase = Literal["open", "deciding", "kept", "dropped"]

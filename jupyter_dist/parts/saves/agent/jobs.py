@@ -10,22 +10,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jupyter_dist.parts.saves.folder.drafts import Draft, begin, commit, discard
+from jupyter_dist.parts.saves.folder.fitness import cannot_restore
+from jupyter_dist.parts.saves.folder.layout import SavesFolder, make_save_id
+from jupyter_dist.parts.saves.folder.locking import FolderLock, lock_shared
+from jupyter_dist.parts.saves.folder.record import (
+    MAX_BYTES,
+    SaveRecord,
+    merged_notes,
+    merged_skipped,
+    read_index,
+    read_record,
+)
+from jupyter_dist.parts.saves.folder.removal import sweep, used_bytes
+from jupyter_dist.parts.saves.transfer import TransferSpec
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.wire.specs import GroupSpec, TransferSpec
-from jupyter_dist.saves.drafts import Draft, begin, commit, discard
-from jupyter_dist.saves.fitness import cannot_restore, shortage
-from jupyter_dist.saves.layout import SavesFolder, make_save_id
-from jupyter_dist.saves.locking import FolderLock, lock_shared
-from jupyter_dist.saves.ownership import OwnFolder
-from jupyter_dist.saves.record import MAX_BYTES, SaveRecord, merged_notes, merged_skipped, read_index, read_record
-from jupyter_dist.saves.removal import sweep, used_bytes
-from jupyter_dist.system.memory import available_bytes
+from jupyter_dist.protocol.wire.specs import GroupSpec
+from jupyter_dist.system.files.owned import OwnFolder
+from jupyter_dist.system.memory import available_bytes, shortage
 from jupyter_dist.version import __version__
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models.saves import SaveModel
+    from jupyter_dist.parts.saves.models import SaveModel
 
 Reports = Mapping[int, Mapping[str, "str | int"]]
 
@@ -46,7 +54,7 @@ class SaveJob:
         """Return the call that ranks carry out."""
         draft = self.draft
         fields = {"folder": str(draft.folder.path), "content": str(draft.content), "token": draft.token}
-        return {"do": "save", "seconds": self.spec.timeout_seconds, **fields}
+        return {"do": "save", "changes": "nothing", "seconds": self.spec.timeout_seconds, **fields}
 
     def keep(self, reports: Reports, total_bytes: int, written_bytes: int) -> None:
         """Make the save exist. Raises JupyterDistError, OSError; there is no such save then, or the last one."""
@@ -115,6 +123,7 @@ class RestoreJob:
         versions = {"python": model["python_version"], "torch": model["torch_version"]}
         return {
             "do": "restore",
+            "changes": "all",
             "seconds": spec.timeout_seconds,
             "folder": spec.folder,
             "content": str(content),

@@ -4,14 +4,14 @@ import os
 import signal
 import uuid
 
+from agent.harness import AgentProcess
 from waits import PATIENCE, until
 
-from jupyter_dist.protocol.wire.specs import ExecutionSpec, TransferSpec
-from jupyter_dist.saves.layout import SavesFolder
-from jupyter_dist.saves.record import names, read_record
-from jupyter_dist.saves.removal import sweep
-
-from .harness import AgentProcess
+from jupyter_dist.parts.saves.folder.layout import SavesFolder
+from jupyter_dist.parts.saves.folder.record import names, read_record
+from jupyter_dist.parts.saves.folder.removal import sweep
+from jupyter_dist.parts.saves.transfer import TransferSpec
+from jupyter_dist.protocol.wire.specs import ExecutionSpec
 
 SLOW = "x = 2\nclass Slow:\n    def __reduce__(self):\n        import time; time.sleep(1000)\nif rank: slow = Slow()"
 
@@ -26,8 +26,8 @@ def test_an_agent_that_is_killed_in_a_save_leaves_the_former_one_and_nothing_tha
     good = read_record(folder, "x")
     client.run(SLOW)
     wanted = TransferSpec("save", str(folder.path), "x", timeout_seconds=PATIENCE)
-    spec = ExecutionSpec(f"e-{uuid.uuid4().hex[:8]}", [0, 1], silent=True, transfer=wanted.to_dict())
-    client.request("transfer", b"# save", execution=spec.to_dict())
+    spec = ExecutionSpec(f"e-{uuid.uuid4().hex[:8]}", [0, 1], silent=True).to_dict()
+    client.request("transfer", b"# save", execution={**spec, "transfer": wanted.to_dict()})
     client.wait(lambda: client.group["ranks"][1]["state"] == "busy")
     until(lambda: len(list(folder.content("x", "any").parent.iterdir())) == 3)
     os.kill(process.process.pid, signal.SIGKILL)

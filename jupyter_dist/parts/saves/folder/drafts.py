@@ -11,11 +11,11 @@ from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.system.files.owned import check_folder, check_own
 from jupyter_dist.system.files.private import make_folder
 
 from .layout import TOKEN, SavesFolder
 from .locking import FolderLock, lock_shared
-from .ownership import check_folder, check_own
 from .record import SaveRecord, read_record, sync_folder
 from .removal import remove_content
 

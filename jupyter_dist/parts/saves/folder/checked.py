@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard
 
 from jupyter_dist.protocol.ranks import MAX_RANKS, RankSet
+from jupyter_dist.system.files.valuefiles import CHUNK_NAME, rank_file
 
-from .layout import CHUNK_NAME, SAVE_ID, rank_file
+from .layout import SAVE_ID
 
 Check = Callable[[Any], bool]
 

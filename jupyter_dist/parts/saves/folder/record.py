@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.system.files.owned import OwnFolder, check_folder
 
 from .checked import checked_index, checked_save, is_list_of, is_text
 from .layout import SavesFolder, check_name, index_file
-from .ownership import OwnFolder, check_folder
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models.saves import SaveModel
+    from jupyter_dist.parts.saves.models import SaveModel
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from jupyter_dist.protocol.ranks import RankSet
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models.saves import SavedName, SaveNote, Skipped
+    from jupyter_dist.parts.saves.models import SavedName, SaveNote, Skipped
 
 FORMAT = 1
 MAX_BYTES = 64 << 20

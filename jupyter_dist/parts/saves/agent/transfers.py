@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from jupyter_dist.agent.group.cells.dispatch import Dispatcher, dead_error
+from jupyter_dist.agent.group.cells.dispatch import dead_error
 from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.part import AgentCore
 from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.parts.saves.transfer import TransferDecision, TransferNews, TransferSpec
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
-from jupyter_dist.protocol.wire import road
-from jupyter_dist.protocol.wire.specs import ExecutionSpec, GroupSpec, TransferSpec
+from jupyter_dist.protocol.wire.specs import ExecutionSpec
 from jupyter_dist.transport.tasks import start_task
 
 from .jobs import Job, RestoreJob, SaveJob, begin_restore, begin_save
 from .transaction import Transaction
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.wire.road import TransferNews
+    from jupyter_dist.parts.saves.models import Transfer
 
 NOTHING_SAVED = "Nothing was saved: "
-
-
-class GroupShape(Protocol):
-    """The facts about a group that a resize changes."""
-
-    spec: GroupSpec
-    ranks: list[RankProcess]
 
 
 @dataclass
@@ -46,13 +40,13 @@ class OpenTransfer:
 class Transfers:
     """Each is an execution on all ranks, so that it waits in the queue, and keeps cells waiting, as a cell does."""
 
-    def __init__(self, group: GroupShape, dispatcher: Dispatcher, push: Callable[[AgentExecution], None]) -> None:
-        self._group = group
-        self._dispatcher = dispatcher
-        self._push = push
+    def __init__(self, core: AgentCore) -> None:
+        self._core = core
+        self._group = core.group
+        self._dispatcher = core.group.dispatcher
         self._open: dict[str, OpenTransfer] = {}
 
-    async def submit(self, spec: ExecutionSpec, code: bytes) -> AgentExecution:
+    async def submit(self, spec: ExecutionSpec, code: bytes, transfer: TransferSpec) -> AgentExecution:
         """Queue a save or a restore.
 
         Raises:
@@ -63,10 +57,10 @@ class Transfers:
             return known  # a retry: the first answer was lost
         if dead := [rank for rank in self._group.ranks if rank.state == "dead"]:
             raise dead_error(dead)
-        transfer = TransferSpec.from_dict(spec.transfer or {})
         job = await asyncio.to_thread(self._begin, transfer, spec.execution_id)
         try:
             execution = AgentExecution(replace(spec, call=job.call), code)
+            execution.title = f"the {transfer.action} of '{transfer.name}'"
             self._open[execution.id] = OpenTransfer(execution, job, Transaction(spec.ranks))
             self._dispatcher.submit(execution)
         except BaseException:
@@ -79,8 +73,7 @@ class Transfers:
     def _begin(self, transfer: TransferSpec, execution_id: str) -> Job:
         if transfer.action == "save":
             return begin_save(transfer, self._group.spec, execution_id)
-        versions = {rank.python_version for rank in self._group.ranks if rank.python_version}
-        return begin_restore(transfer, self._group.spec, min(versions, default=""))
+        return begin_restore(transfer, self._group.spec, python_version(self._group.ranks))
 
     def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution, or of a rank's part of it."""
@@ -171,7 +164,7 @@ class Transfers:
         else:
             if transaction.keep():
                 if isinstance(found.job, RestoreJob):
-                    self._dispatcher.restored(found.job.record.model["execution_count"], found.job.cells)
+                    self._dispatcher.count_on(found.job.record.model["execution_count"], found.job.cells)
                     self._show(found)
                 self._send_decision(found, transaction.ranks)
 
@@ -187,13 +180,14 @@ class Transfers:
 
     def _send_decision(self, found: OpenTransfer, ranks: Iterable[int]) -> None:
         transaction = found.transaction
-        decision = road.TransferDecision(
-            keep=transaction.phase == "kept", reason=transaction.reason, interrupted=transaction.interrupted
+        decision = TransferDecision(
+            execution_id=found.execution.id,
+            keep=transaction.phase == "kept",
+            reason=transaction.reason,
+            interrupted=transaction.interrupted,
         )
-        payload = road.TO_RANK["transfer"].encode(decision)
         for number in ranks:
-            header = {"t": "to_rank", "kind": "transfer", "number": 0, "execution_id": found.execution.id}
-            self._group.ranks[number].send(header, payload)
+            self._core.send(self._group.ranks[number], decision)
 
     def _why_ended(self, found: OpenTransfer, number: int) -> str:
         rank = self._group.ranks[number]
@@ -212,7 +206,7 @@ class Transfers:
 
     def _show(self, found: OpenTransfer) -> None:
         spec, transaction = found.job.spec, found.transaction
-        found.execution.transfer = {
+        shown: Transfer = {
             "action": "save" if spec.action == "save" else "restore",
             "name": spec.name,
             "folder": spec.folder,
@@ -220,8 +214,20 @@ class Transfers:
             "total_bytes": transaction.total_bytes,
         }
         if isinstance(found.job, RestoreJob) and found.job.num_names is not None:
-            found.execution.transfer["num_names"] = found.job.num_names
-        self._push(found.execution)
+            shown["num_names"] = found.job.num_names
+        found.execution.add("transfer", shown)
+        self._core.execution_changed(found.execution)
+
+
+def action_of(execution: AgentExecution) -> str:
+    """Return `save` or `restore`, if an execution is one; else an empty text."""
+    action = str((execution.spec.call or {}).get("do"))
+    return action if action in ("save", "restore") else ""
+
+
+def python_version(ranks: Iterable[RankProcess]) -> str:
+    """Return the lowest version of Python that these ranks run; empty if none is known."""
+    return min({rank.python_version for rank in ranks if rank.python_version}, default="")
 
 
 def _failed(job: Job, reason: str) -> JupyterDistError:

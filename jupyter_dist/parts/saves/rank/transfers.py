@@ -9,29 +9,27 @@ from __future__ import annotations
 import hashlib
 import platform
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import torch
 
+from jupyter_dist.parts.saves.folder.fitness import other_torch
+from jupyter_dist.parts.saves.folder.layout import TOKEN, index_file
+from jupyter_dist.parts.saves.folder.record import MAX_BYTES, digest_of, parsed_index
+from jupyter_dist.parts.saves.transfer import TransferDecision
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
-from jupyter_dist.protocol.wire import road
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.own import json, os, socket, threading, time
-from jupyter_dist.rank.output.outbox import Outbox
-from jupyter_dist.saves.fitness import other_torch
-from jupyter_dist.saves.layout import TOKEN, index_file
-from jupyter_dist.saves.ownership import OwnFolder
-from jupyter_dist.saves.record import MAX_BYTES, digest_of, parsed_index
+from jupyter_dist.rank.part import RankCore
+from jupyter_dist.system.files.owned import OwnFolder
 
 if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
-
     from jupyter_dist.rank.state.restoring import RestoredState
 
 PROGRESS_SECONDS = 0.2
@@ -41,24 +39,13 @@ MAX_NAMES_CHARS = 4000
 Counts = tuple[int, int, int]  # bytes: in all, handled, written
 
 
-@dataclass(frozen=True)
-class TransferSetting:
-    """The parts of a rank that saves and restores use."""
-
-    spec: RankSpec
-    shell: InteractiveShell
-    outbox: Outbox
-    is_interrupted: Callable[[], bool]
-    interrupt: Callable[[], None]  # marks the running call as interrupted
-
-
 class RankTransfers:
     """The saves and restores of one rank; one at a time."""
 
-    def __init__(self, setting: TransferSetting) -> None:
-        self._setting = setting
-        self._spec = setting.spec
-        self._decisions: SimpleQueue[tuple[str, road.TransferDecision]] = SimpleQueue()
+    def __init__(self, core: RankCore) -> None:
+        self._core = core
+        self._spec = core.spec
+        self._decisions: SimpleQueue[TransferDecision] = SimpleQueue()
         self._sent_at = 0.0
 
     def take_place(self, spec: RankSpec) -> None:
@@ -79,7 +66,7 @@ class RankTransfers:
         self._check_same_folder(content, call["token"])
         options = saving.SaveOptions(rank=self._spec.rank, world_size=self._spec.world_size, progress=self._progress)
         try:
-            saved = usercode.call(saving.save_namespace, self._setting.shell, call["folder"], content, options)
+            saved = usercode.call(saving.save_namespace, self._core.shell, call["folder"], content, options)
             found = saved.to_dict()
             report = {"digest": self._write_index(content, found), "num_names": found["num_names"]}
         except OSError as err:
@@ -104,7 +91,7 @@ class RankTransfers:
         options = restoring.RestoreOptions(
             rank=self._spec.rank, world_size=self._spec.world_size, removes_others=True, progress=self._progress
         )
-        loaded = usercode.call(restoring.load, self._setting.shell, call["folder"], rank_file, options)
+        loaded = usercode.call(restoring.load, self._core.shell, call["folder"], rank_file, options)
         failed = ", ".join(sorted(one["name"] for one in loaded.failed))[:MAX_NAMES_CHARS]
         why = next((one["reason"] for one in loaded.failed), "")
         total = int(index["total_bytes"])
@@ -128,27 +115,29 @@ class RankTransfers:
         options = restoring.RestoreOptions(
             rank=self._spec.rank, world_size=self._spec.world_size, removes_others=True, is_alone=True
         )
-        loaded = usercode.call(restoring.load, self._setting.shell, call["folder"], rank_file, options)
+        loaded = usercode.call(restoring.load, self._core.shell, call["folder"], rank_file, options)
         return asdict(loaded.commit())
 
     def preview(self) -> dict[str, Any]:
         """Return the names that this rank would save now."""
         from jupyter_dist.rank.state import saving
 
-        found = saving.preview(self._setting.shell, self._spec.rank)
+        found = saving.preview(self._core.shell, self._spec.rank)
         skipped = self._with_code(found.skipped)
         return {"names": found.names, "skipped": skipped, "notes": found.notes, "total_bytes": found.total_bytes}
 
     # -- side thread --------------------------------------------------------------------------------
 
-    def take(self, execution_id: str, decision: road.TransferDecision) -> None:
+    def take(self, decision: TransferDecision) -> None:
         """Take the agent's decision about a save or a restore."""
-        self._decisions.put((execution_id, decision))
+        self._decisions.put(decision)
 
     # -- inside -------------------------------------------------------------------------------------
 
     def _progress(self, done: int, total: int) -> None:
-        if self._setting.is_interrupted() and threading.current_thread() is threading.main_thread():
+        running = self._core.running()
+        is_interrupted = running is not None and running.interrupt_at is not None
+        if is_interrupted and threading.current_thread() is threading.main_thread():
             raise KeyboardInterrupt
         if time.monotonic() - self._sent_at >= PROGRESS_SECONDS:
             self._sent_at = time.monotonic()
@@ -159,26 +148,25 @@ class RankTransfers:
         news: dict[str, Any] = {"state": state, "total": total, "done": done, "written": written}
         if report is not None:
             news["report"] = report
-        execution_id = self._setting.outbox.execution_id
-        header = {"t": "from_rank", "kind": "transfer", "execution_id": execution_id, "number": 0}
-        self._setting.outbox.send(header, road.FROM_RANK["transfer"].encode(news))
+        self._core.send(news)
 
     def _await_decision(self, counts: Counts, report: Mapping[str, Any], seconds: float) -> None:
         """Report this rank as prepared; return if all ranks keep their part, else raise."""
         self._send("prepared", counts, report)
-        deadline = time.monotonic() + seconds + MORE_SECONDS
+        running, deadline = self._core.running(), time.monotonic() + seconds + MORE_SECONDS
+        assert running is not None  # this call is carried out for it
         while True:
             try:
-                execution_id, decision = self._decisions.get(timeout=max(0.1, deadline - time.monotonic()))
+                decision = self._decisions.get(timeout=max(0.1, deadline - time.monotonic()))
             except Empty:
                 message = say("The group's agent has not decided in time whether it counts.")
                 raise JupyterDistError("timed_out", message) from None
-            if execution_id == self._setting.outbox.execution_id:
+            if decision["execution_id"] == running.execution_id:
                 break
         if decision["keep"]:
             return
         if decision["interrupted"]:
-            self._setting.interrupt()
+            running.interrupt_at = running.interrupt_at or time.monotonic()  # the agent has decided so for all ranks
             raise KeyboardInterrupt
         raise JupyterDistError("not_kept", decision["reason"])
 
@@ -249,7 +237,7 @@ class RankTransfers:
 
     def _with_code(self, skipped: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return names that cannot be saved, with the code of the cells that made them."""
-        history = self._setting.shell.user_ns.get("In")
+        history = self._core.shell.user_ns.get("In")
         cells = history if isinstance(history, list) else []
         found = []
         for one in skipped:

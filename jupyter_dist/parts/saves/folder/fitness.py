@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import join, say
 
-GIB = 1 << 30
-MAX_SPARE_BYTES, SPARE_SHARE = GIB, 0.1  # of a machine, which others use meanwhile
-
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models.saves import SaveModel
+    from jupyter_dist.parts.saves.models import SaveModel
 
 
 def cannot_restore(save: SaveModel, world_size: int, python_version: str | None) -> JupyterDistError | None:
@@ -36,27 +33,6 @@ def cannot_restore(save: SaveModel, world_size: int, python_version: str | None)
         )
         return JupyterDistError("other_version", message, why)
     return None
-
-
-def shortage(needed_bytes: int, available_bytes: int | None) -> JupyterDistError | None:
-    """Return why a restore has too little memory, before it reads anything; None if it has enough.
-
-    Args:
-        needed_bytes: of the variables of the save: the present ones stay until all are read.
-        available_bytes: of the machine; None: unknown.
-    """
-    spare = min(MAX_SPARE_BYTES, int(needed_bytes * SPARE_SHARE))
-    if available_bytes is None or needed_bytes + spare <= available_bytes:
-        return None
-    message = say(
-        "The variables of the save take %1 GiB of memory, and the machine has %2 GiB available.",
-        f"{needed_bytes / GIB:.1f}",
-        f"{available_bytes / GIB:.1f}",
-    )
-    hint = say(
-        "The present variables stay until all are read: delete large ones first, or begin a new group with the save."
-    )
-    return JupyterDistError("cannot_restore", message, hint)
 
 
 def other_torch(saved: str, here: str) -> str | None:
