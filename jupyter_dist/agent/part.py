@@ -57,7 +57,7 @@ class AgentPart:
         return None
 
     def interrupted(self, ranks: Sequence[RankProcess]) -> Sequence[RankProcess]:
-        """Handle a user's interrupt of the cells of these ranks; return those of them that are to get it.
+        """Handle a user's interrupt of the cells of these ranks; return the ranks that are to get it.
 
         The others wait for this part in a call, which it ends on all ranks alike.
         """
@@ -182,7 +182,7 @@ class AgentParts:
         self._parts.each(lambda part: part.ends(at))
 
     def interrupted(self, ranks: list[RankProcess]) -> list[RankProcess]:
-        """Handle an interrupt; return the ranks that are to get it: each part leaves out those that wait for it."""
+        """Handle an interrupt; return the ranks that are to get it: all parts agree on these."""
         found = self._parts.each(lambda part: {id(rank) for rank in part.interrupted(ranks)}).values()
         return [rank for rank in ranks if all(id(rank) in kept for kept in found)]
 
