@@ -32,14 +32,14 @@ def step():
 step()
 """
 SAVES = """
-from jupyter_dist.rank.state import restoring, saving
-save = saving.save_namespace(get_ipython(), {0!r}, {0!r}, saving.SaveOptions(rank, world_size, durable=False))
+from jupyter_dist.rank.state import reading, writing
+save = writing.write_namespace(get_ipython(), {0!r}, {0!r}, writing.WriteOptions(rank, world_size, durable=False))
 print(save.skipped, save.notes)
 """
 RESTORES = """
-from jupyter_dist.rank.state import restoring
-options = restoring.RestoreOptions(rank, world_size)
-loaded = restoring.load(get_ipython(), {0!r}, f'{0}/rank-{{rank}}.json', options)
+from jupyter_dist.rank.state import reading
+options = reading.ReadOptions(rank, world_size)
+loaded = reading.load(get_ipython(), {0!r}, f'{0}/rank-{{rank}}.json', options)
 print(loaded.commit().failed)
 """
 GOES_ON = "print([step() for _ in range(3)], part.full_tensor().sum().item())"

@@ -10,11 +10,11 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from jupyter_dist.rank.state import restoring, saving
+from jupyter_dist.rank.state import reading, writing
 from jupyter_dist.rank.state.process import beside
 
-SAVING = saving.SaveOptions(rank=0, world_size=1, durable=False)
-RESTORING = restoring.RestoreOptions(rank=0, world_size=1)
+WRITING = writing.WriteOptions(rank=0, world_size=1, durable=False)
+READING = reading.ReadOptions(rank=0, world_size=1)
 
 
 class Shell:
@@ -34,16 +34,16 @@ class Shell:
     def run(self, code: str) -> None:
         self.shell.run_cell(code, store_history=True).raise_error()
 
-    def save(self) -> saving.RankSave:
-        return saving.save_namespace(self.shell, str(self.folder), str(self.folder), SAVING)
+    def save(self) -> writing.WrittenNames:
+        return writing.write_namespace(self.shell, str(self.folder), str(self.folder), WRITING)
 
-    def preview(self) -> saving.RankSave:
-        return saving.preview(self.shell)
+    def preview(self) -> writing.WrittenNames:
+        return writing.preview(self.shell)
 
-    def load(self) -> restoring.LoadedNames:
-        return restoring.load(self.shell, str(self.folder), str(self.folder / "rank-0.json"), RESTORING)
+    def load(self) -> reading.LoadedNames:
+        return reading.load(self.shell, str(self.folder), str(self.folder / "rank-0.json"), READING)
 
-    def restore(self) -> restoring.Restored:
+    def restore(self) -> reading.Restored:
         return self.load().commit()
 
 

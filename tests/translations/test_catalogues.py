@@ -118,7 +118,7 @@ SHOWN = [
         "agent/group/resize",
         "parts/undo/agent",
     ),
-    *("parts/saves", "system/files/owned.py", "rank/state/saving.py"),
+    *("parts/saves", "system/files/owned.py", "rank/state/writing.py"),
     *("agent/group/cells/asking.py", "agent/group/cells/dispatch.py"),
     *("parts/parking/rank", "parts/undo/rank", "rank/cells/values/numbers.py"),
     *("protocol/ranks.py", "protocol/wire/earlier.py", "agent/contact/owners.py", "agent/group"),

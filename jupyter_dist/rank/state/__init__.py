@@ -1,1 +1,1 @@
-"""What a rank holds, in files: saved, and restored in other processes."""
+"""What a rank holds, in files: written, and read in other processes."""

@@ -1,4 +1,4 @@
-"""Finds the part of a value that cannot be saved, so that users know what to close or leave out."""
+"""Finds the part of a value that cannot be written, so that users know what to close or leave out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from .graph.pickling import SaveSpace, write
+from .graph.pickling import StreamSpace, write
 
 MAX_DEPTH = 8
 MAX_PARTS = 200  # of one object that are tried
@@ -15,13 +15,13 @@ MAX_PARTS = 200  # of one object that are tried
 _MAPPINGS, _SEQUENCES = (dict, OrderedDict, defaultdict), (list, tuple)
 
 
-def path_of(name: str, value: Any, space: SaveSpace) -> str:
-    """Return the path of the innermost part that cannot be saved, as code would name it (`trainer.logger.file`).
+def path_of(name: str, value: Any, space: StreamSpace) -> str:
+    """Return the path of the innermost part that cannot be written, as code would name it (`trainer.logger.file`).
 
     Args:
         name: of the variable.
-        value: of the variable, which cannot be saved.
-        space: a space without the streams of a save.
+        value: of the variable, which cannot be written.
+        space: a space without streams.
     """
     path, seen = name, {id(value)}
     for _ in range(MAX_DEPTH):
@@ -34,7 +34,7 @@ def path_of(name: str, value: Any, space: SaveSpace) -> str:
     return path
 
 
-def _fails(value: Any, seen: set[int], space: SaveSpace) -> bool:
+def _fails(value: Any, seen: set[int], space: StreamSpace) -> bool:
     return id(value) not in seen and write(value, space).error is not None
 
 

@@ -1,4 +1,4 @@
-"""Reads the streams of a save: memory, definitions and what belongs to the process take the places of their names."""
+"""Reads streams: memory, definitions and what belongs to the process take the places of their names."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ CALLS_USER_CODE = True
 INTERRUPTIBLE = True
 
 
-_SMALL_BYTES = 32 << 20  # for which a restore does not ask how much memory there is
+_SMALL_BYTES = 32 << 20  # for which nobody asks how much memory there is
 _OTHER_PYTHON = "functions and classes of Python {} cannot be read by Python {}: run their cells again"
 
 
 class Loader:
-    """Reads the save of one rank. Its methods take the places of the functions in marks.py."""
+    """Reads what one rank has written. Its methods take the places of the functions in marks.py."""
 
     def __init__(self, shell: Any, device: str, saved: Manifest, blobs: BlobReader) -> None:
         self._namespace: dict[str, Any] = shell.user_ns
@@ -51,7 +51,7 @@ class Loader:
         self._marks = {name: getattr(self, f"_{name}") for name in marks.__all__}
 
     def close(self) -> None:
-        """Forget the values of the save at once: the methods in `_marks` refer to this object."""
+        """Forget the values at once: the methods in `_marks` refer to this object."""
         self._marks.clear()
 
     def read_memories(self, progress: Callable[[int, int], None] | None) -> None:
@@ -152,7 +152,7 @@ class Loader:
         self._storages[number] = host.untyped_storage()
 
     def _map(self, device: str) -> str:
-        """Return the device for tensors of a device of the save: this rank's for its own and for missing ones."""
+        """Return the device for tensors of a device of then: this rank's for its own and for missing ones."""
         if device == self._saved["device"] != "cpu":
             return self._here
         return device if has_device(torch.device(device)) else self._here

@@ -1,4 +1,4 @@
-"""Why a value cannot be saved, as a sentence for users."""
+"""Why a value cannot be written, as a sentence for users."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_CHARS = 300
 
 
 class Lacking(TypedDict):
-    """A name, or a part of it, that is not saved or not restored."""
+    """A name, or a part of it, that is not written or not read."""
 
     name: str
     reason: str

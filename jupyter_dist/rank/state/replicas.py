@@ -17,16 +17,16 @@ from typing import Any
 from jupyter_dist.rank.collectives.revival import followers, shards
 from jupyter_dist.rank.guard.own import os
 
-from . import failing, saving
+from . import failing, writing
 from .graph import covariables, pickling
 from .graph.covariables import Root
 from .graph.memory import Memory
 from .parts import memory_files, read_parts, ways_to_dtensors
 from .process import groups, names
-from .restoring import RestoreOptions, load
-from .saving import SaveOptions
+from .reading import ReadOptions, load
 from .store.chunks import CHUNK_BYTES
 from .store.hashing import Hasher
+from .writing import WriteOptions
 
 CALLS_USER_CODE = True
 INTERRUPTIBLE = True
@@ -70,7 +70,7 @@ _gathered: list[shards.NewPart] = []  # until the group has its new size
 
 def signatures(shell: Any, world_size: int, *, takes_several: bool = False) -> dict[str, Any]:
     """Return a hash for each co-variable, and the names that cannot be copied, with the reasons."""
-    snapshot = saving.NamespaceSnapshot(shell)
+    snapshot = writing.NamespaceSnapshot(shell)
     hashes = _MemoryHashes()
     found, skipped = [], list(snapshot.skipped)
     for one in snapshot.graph.covariables:
@@ -119,7 +119,7 @@ def _sharded(
     shell: Any, covariables_asked: Sequence[Sequence[str]], size: int, *, takes_several: bool = False
 ) -> list[Any]:
     """Return the DTensors of these co-variables, in the same order on all ranks; None, if they have others."""
-    snapshot = saving.NamespaceSnapshot(shell, lambda root: any(_key(root) in keys for keys in covariables_asked))
+    snapshot = writing.NamespaceSnapshot(shell, lambda root: any(_key(root) in keys for keys in covariables_asked))
     by_key = {_key(root): root for root in snapshot.values}
     view = shards.ShardView(size, takes_several=takes_several)
     for keys in covariables_asked:
@@ -148,15 +148,15 @@ def fill(shell: Any, size: int, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def copy_out(shell: Any, folder: str, keys: Sequence[str]) -> dict[str, Any]:
-    """Write these names, and the definitions below them, into a folder, as the save of a single rank."""
+    """Write these names, and the definitions below them, into a folder, as a group of a single rank would."""
     wanted = frozenset(keys)
-    options = SaveOptions(0, 1, durable=False, judges_above=False, takes=lambda root: _key(root) in wanted)
-    return saving.save_namespace(shell, folder, folder, options).to_dict()
+    options = WriteOptions(0, 1, durable=False, judges_above=False, takes=lambda root: _key(root) in wanted)
+    return writing.write_namespace(shell, folder, folder, options).to_dict()
 
 
 def copy_in(shell: Any, folder: str, file: str, place: Place) -> dict[str, Any]:
     """Take the names that another rank has written; return the names, and what could not be read."""
-    options = RestoreOptions(*place, judges_above=False)
+    options = ReadOptions(*place, judges_above=False)
     return asdict(load(shell, folder, os.path.join(folder, os.path.basename(file)), options).commit())
 
 

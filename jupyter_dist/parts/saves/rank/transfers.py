@@ -30,7 +30,7 @@ from jupyter_dist.rank.part import RankCore
 from jupyter_dist.system.files.owned import OwnFolder
 
 if TYPE_CHECKING:
-    from jupyter_dist.rank.state.restoring import RestoredState
+    from jupyter_dist.rank.state.reading import GivenNames
 
 PROGRESS_SECONDS = 0.2
 MORE_SECONDS = 60.0  # how much longer than the agent's limit a rank waits for the decision
@@ -60,13 +60,13 @@ class RankTransfers:
         Raises:
             JupyterDistError: `not_saved`, `bad_directory`.
         """
-        from jupyter_dist.rank.state import saving
+        from jupyter_dist.rank.state import writing
 
         content = str(call["content"])
         self._check_same_folder(content, call["token"])
-        options = saving.SaveOptions(rank=self._spec.rank, world_size=self._spec.world_size, progress=self._progress)
+        options = writing.WriteOptions(rank=self._spec.rank, world_size=self._spec.world_size, progress=self._progress)
         try:
-            saved = usercode.call(saving.save_namespace, self._core.shell, call["folder"], content, options)
+            saved = usercode.call(writing.write_namespace, self._core.shell, call["folder"], content, options)
             found = saved.to_dict()
             report = {"digest": self._write_index(content, found), "num_names": found["num_names"]}
         except OSError as err:
@@ -84,14 +84,14 @@ class RankTransfers:
         Raises:
             JupyterDistError: `not_restored`, `cannot_restore`, `damaged`, `not_yours`.
         """
-        from jupyter_dist.rank.state import restoring
+        from jupyter_dist.rank.state import reading
 
         index = self._read_index(call)
         rank_file = os.path.join(call["content"], index["file"])
-        options = restoring.RestoreOptions(
+        options = reading.ReadOptions(
             rank=self._spec.rank, world_size=self._spec.world_size, removes_others=True, progress=self._progress
         )
-        loaded = usercode.call(restoring.load, self._core.shell, call["folder"], rank_file, options)
+        loaded = usercode.call(reading.load, self._core.shell, call["folder"], rank_file, options)
         failed = ", ".join(sorted(one["name"] for one in loaded.failed))[:MAX_NAMES_CHARS]
         why = next((one["reason"] for one in loaded.failed), "")
         total = int(index["total_bytes"])
@@ -109,20 +109,20 @@ class RankTransfers:
         Raises:
             JupyterDistError: `cannot_restore`, `damaged`, `not_yours`, `bad_directory`.
         """
-        from jupyter_dist.rank.state import restoring
+        from jupyter_dist.rank.state import reading
 
         rank_file = os.path.join(call["content"], self._read_index(call)["file"])
-        options = restoring.RestoreOptions(
+        options = reading.ReadOptions(
             rank=self._spec.rank, world_size=self._spec.world_size, removes_others=True, is_alone=True
         )
-        loaded = usercode.call(restoring.load, self._core.shell, call["folder"], rank_file, options)
+        loaded = usercode.call(reading.load, self._core.shell, call["folder"], rank_file, options)
         return asdict(loaded.commit())
 
     def preview(self) -> dict[str, Any]:
         """Return the names that this rank would save now."""
-        from jupyter_dist.rank.state import saving
+        from jupyter_dist.rank.state import writing
 
-        found = saving.preview(self._core.shell, self._spec.rank)
+        found = writing.preview(self._core.shell, self._spec.rank)
         skipped = self._with_code(found.skipped)
         return {"names": found.names, "skipped": skipped, "notes": found.notes, "total_bytes": found.total_bytes}
 
@@ -247,7 +247,7 @@ class RankTransfers:
             found.append({"name": one["name"], "reason": one["reason"], "execution_count": cell, "code": code})
         return found
 
-    def _report(self, restored: RestoredState, versions: Mapping[str, str]) -> None:
+    def _report(self, restored: GivenNames, versions: Mapping[str, str]) -> None:
         """Write sentences about what was not restored as it was."""
         sentences = [f"Not restored: {one['name']}: {one['reason']}" for one in restored.failed]
         sentences += restored.notes

@@ -10,7 +10,7 @@ from typing import Any
 from jupyter_dist.rank.state.process import beside
 from jupyter_dist.rank.state.process.modules.values import PLAIN
 
-from .pickling import NamespaceOfCells, SaveSpace, Stream, is_shared, write
+from .pickling import NamespaceOfCells, Stream, StreamSpace, is_shared, write
 
 # ("name", a name), ("result", a number of Out), ("process", what is beside the names) or ("definition", its number)
 Root = tuple[str, Any]
@@ -57,18 +57,18 @@ class _Sets:
 
 @dataclass
 class CovariableGraph:
-    """What a save contains, in the order in which it can be read.
+    """What is written, in the order in which it can be read.
 
     Attributes:
-        covariables: that can be saved.
-        failed: the roots that cannot be saved, with the error.
+        covariables: that can be written.
+        failed: the roots that cannot be written, with the error.
     """
 
     covariables: list[Covariable]
     failed: dict[Root, BaseException]
 
 
-def find(values: dict[Root, Any], space: SaveSpace, *, joins_plain: bool = False) -> CovariableGraph:
+def find(values: dict[Root, Any], space: StreamSpace, *, joins_plain: bool = False) -> CovariableGraph:
     """Write all values, and return the co-variables that they form.
 
     Args:
@@ -85,7 +85,7 @@ def find(values: dict[Root, Any], space: SaveSpace, *, joins_plain: bool = False
 
 
 def _is_plain(root: Root, value: Any) -> bool:
-    """Whether a value is a number or a text, or a container of them that the save has made."""
+    """Whether a value is a number or a text, or a container of them that this package has made."""
     return type(value) in PLAIN or (root[0] == "process" and beside.is_made(root[1]) and _is_plain_inside(value))
 
 
@@ -95,7 +95,7 @@ def _is_plain_inside(value: Any) -> bool:
     return type(value) in PLAIN or (type(value) in (list, tuple) and all(map(_is_plain_inside, value)))
 
 
-def _find(values: dict[Root, Any], space: SaveSpace) -> CovariableGraph:
+def _find(values: dict[Root, Any], space: StreamSpace) -> CovariableGraph:
     streams, failed, lost = _write_alone(values, space)
     sets = _join(streams, space)
     groups: dict[Hashable, list[Root]] = {}
@@ -118,7 +118,7 @@ def _find(values: dict[Root, Any], space: SaveSpace) -> CovariableGraph:
 
 
 def _write_alone(
-    values: dict[Root, Any], space: SaveSpace
+    values: dict[Root, Any], space: StreamSpace
 ) -> tuple[dict[Root, Stream], dict[Root, BaseException], dict[int, tuple[str, Any]]]:
     """Write each value, and each definition that they need, by itself.
 
@@ -148,12 +148,12 @@ def _write_alone(
     return streams, failed, lost
 
 
-def write_together(roots: list[Root], values: dict[Root, Any], space: SaveSpace) -> Stream:
+def write_together(roots: list[Root], values: dict[Root, Any], space: StreamSpace) -> Stream:
     """Write these values, or definitions, into one stream."""
     return write(_content(roots, values, space), space, _own(roots, space))
 
 
-def _content(roots: Iterable[Root], values: dict[Root, Any], space: SaveSpace) -> dict[str, dict[Any, Any]]:
+def _content(roots: Iterable[Root], values: dict[Root, Any], space: StreamSpace) -> dict[str, dict[Any, Any]]:
     """Return the content of the stream of these roots: the values by kind and key."""
     content: dict[str, dict[Any, Any]] = {"name": {}, "result": {}, "process": {}, "definition": {}}
     for kind, key in roots:
@@ -166,13 +166,13 @@ def _content(roots: Iterable[Root], values: dict[Root, Any], space: SaveSpace) -
     return content
 
 
-def _own(roots: Iterable[Root], space: SaveSpace) -> frozenset[int]:
+def _own(roots: Iterable[Root], space: StreamSpace) -> frozenset[int]:
     """Return the numbers of these definitions, and of their methods."""
     wanted = {key for kind, key in roots if kind == "definition"}
     return frozenset(number for number, parent in enumerate(space.definitions.parents) if parent in wanted)
 
 
-def _join(streams: dict[Root, Stream], space: SaveSpace) -> _Sets:
+def _join(streams: dict[Root, Stream], space: StreamSpace) -> _Sets:
     """Join the roots that share objects or memory."""
     sets = _Sets()
     first: dict[int, Root] = {}  # by the id of the object; memories have negative numbers
@@ -185,14 +185,14 @@ def _join(streams: dict[Root, Stream], space: SaveSpace) -> _Sets:
     return sets
 
 
-def _needs(sets: _Sets, roots: list[Root], streams: dict[Root, Stream], space: SaveSpace) -> set[Hashable]:
+def _needs(sets: _Sets, roots: list[Root], streams: dict[Root, Stream], space: StreamSpace) -> set[Hashable]:
     """Return the sets whose definitions these roots name."""
     numbers = {number for root in roots for number in streams[root].needs}
     return {sets.find(("definition", space.definitions.parents[number])) for number in numbers}
 
 
 def _ordered(
-    sets: _Sets, groups: dict[Hashable, list[Root]], streams: dict[Root, Stream], space: SaveSpace
+    sets: _Sets, groups: dict[Hashable, list[Root]], streams: dict[Root, Stream], space: StreamSpace
 ) -> tuple[list[Hashable], dict[Hashable, list[Root]]]:
     """Return the sets in the order in which they can be read; sets that need each other become one."""
     while True:
@@ -213,7 +213,7 @@ def _ordered(
             return [key for key in order if key in groups], groups
 
 
-def _cannot_be_read_without(missing: Hashable, space: SaveSpace) -> BaseException:
+def _cannot_be_read_without(missing: Hashable, space: StreamSpace) -> BaseException:
     assert isinstance(missing, tuple)
     kind, key = missing
     name = space.definitions.name_of(key) if kind == "definition" else key

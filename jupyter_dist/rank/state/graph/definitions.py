@@ -24,7 +24,7 @@ _TRACKERS = {_SKELETON: 4, "_make_skeleton_enum": 5}
 
 
 class SharedDefinitions:
-    """The functions and classes of a save that are written by value, and its meshes, numbered as they are found.
+    """The functions and classes that are written by value, and its meshes, numbered as they are found.
 
     Attributes:
         objects: each definition, by its number.
@@ -146,7 +146,7 @@ def _make_typed_dict(name: str, fields: dict[str, Any], total: bool, module: str
 
 
 def _without_tracker(reduced: Any) -> Any:
-    """Let a restored class be a new class, also where the class of before still lives."""
+    """Let a class that is read be a new class, also where the class of before still lives."""
     place = _TRACKERS[_maker_of(reduced)]
     if _maker_of(reduced) == _SKELETON:
         return (_make_class, reduced[1][:place], *reduced[2:])
@@ -166,7 +166,7 @@ def _make_class(kind: type, name: str, bases: tuple[type, ...], fields: dict[str
 
 @contextlib.contextmanager
 def _not_learning(bases: tuple[type, ...]) -> Iterator[None]:
-    """Do not call `__init_subclass__` of classes of cells: it was called before the class was saved."""
+    """Do not call `__init_subclass__` of classes of cells: it was called before the class was written."""
     above = {one for base in bases for one in getattr(base, "__mro__", ()) if one.__module__ == "__main__"}
     methods = {one: vars(one)["__init_subclass__"] for one in above if "__init_subclass__" in vars(one)}
     for one in methods:

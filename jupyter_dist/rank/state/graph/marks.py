@@ -1,6 +1,6 @@
 """Memory, definitions and process groups, which streams name and do not contain.
 
-A pickle stream refers to these functions by name. The loader of a save (loading.py) puts its own methods in their
+A pickle stream refers to these functions by name. The loader (loading.py) puts its own methods in their
 places; they raise an error if a stream is loaded otherwise.
 """
 

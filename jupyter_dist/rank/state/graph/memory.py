@@ -1,7 +1,7 @@
 """The memory below tensors and arrays: blocks, and which of them are parts of one memory.
 
 A block is a storage of torch, or the bytes of an array. Blocks overlap where NumPy and torch share memory; then
-they are parts of one memory, which is saved once.
+they are parts of one memory, which is written once.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class MemoryBlock:
 
 @dataclass
 class Memory:
-    """Bytes to save together.
+    """Bytes to write together.
 
     Attributes:
         blocks: their numbers; each is a part of these bytes.
-        is_array: Whether an array owns the bytes when they are restored, and not a storage of torch.
+        is_array: Whether an array owns the bytes when they are read, and not a storage of torch.
         layout: of that array, if the user has it.
     """
 
@@ -78,7 +78,7 @@ class Memory:
 
 
 class MemoryTable:
-    """All blocks of a save, numbered as they are found."""
+    """All blocks, numbered as they are found."""
 
     def __init__(self) -> None:
         self.blocks: list[MemoryBlock] = []

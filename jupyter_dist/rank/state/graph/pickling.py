@@ -51,8 +51,8 @@ class SharedKinds(dict[type, bool]):
 
 
 @dataclass
-class SaveSpace:
-    """What all streams of a save share."""
+class StreamSpace:
+    """What all streams of a rank share."""
 
     namespace: dict[str, Any]
     main_module: types.ModuleType
@@ -74,8 +74,8 @@ class Stream:
         shared: the objects in it that other values may share, by their id.
         needs: the numbers of the definitions that it names.
         blocks: the numbers of the blocks of memory that it names.
-        notes: what of the value is not saved.
-        living: the ids of objects that it refers to by name, such as process groups: a restore finds them there.
+        notes: what of the value is not written.
+        living: the ids of objects that it refers to by name, such as process groups: a reader finds them there.
         error: why the value cannot be written; then the rest is what was seen of it.
     """
 
@@ -93,12 +93,12 @@ class Stream:
         return sum(map(len, self.parts))
 
 
-def write(value: Any, space: SaveSpace, own: frozenset[int] = frozenset()) -> Stream:
+def write(value: Any, space: StreamSpace, own: frozenset[int] = frozenset()) -> Stream:
     """Write a value into a stream; never raises for what the value is.
 
     Args:
         value: the value.
-        space: what the streams of a save share.
+        space: what the streams of a rank share.
         own: the numbers of the definitions that the stream contains, and does not name.
     """
     stream = Stream()
@@ -121,7 +121,7 @@ _Kind = type["_StreamPickler"] | type["_DeepPickler"]
 
 
 def _dump(
-    value: Any, space: SaveSpace, own: frozenset[int], stream: Stream, kind: _Kind
+    value: Any, space: StreamSpace, own: frozenset[int], stream: Stream, kind: _Kind
 ) -> _StreamPickler | _DeepPickler:
     reducer = _Reducer(space, own, stream)
     pickler = kind(_Sink(stream.parts), reducer)
@@ -168,15 +168,15 @@ class _Sink:
         return len(data)
 
 
-def make_space(namespace: dict[str, Any], main_module: types.ModuleType) -> SaveSpace:
-    """Return the space of a new save."""
-    return SaveSpace(namespace, main_module, SharedDefinitions(namespace), MemoryTable())
+def make_space(namespace: dict[str, Any], main_module: types.ModuleType) -> StreamSpace:
+    """Return a new space."""
+    return StreamSpace(namespace, main_module, SharedDefinitions(namespace), MemoryTable())
 
 
 class _Reducer:
     """Decides for each object whether it is written as pickle does, or in another way."""
 
-    def __init__(self, space: SaveSpace, own: frozenset[int], stream: Stream) -> None:
+    def __init__(self, space: StreamSpace, own: frozenset[int], stream: Stream) -> None:
         self._space = space
         self._own = own
         self._stream = stream
@@ -229,7 +229,7 @@ class _Reducer:
         return DroppedAttributes(self._can_be_written, self._stream.notes).reduce(value, type(value))
 
     def _can_be_written(self, value: Any) -> bool:
-        """Whether a part can be written by itself; if not, its class leaves it out, and the rest is saved."""
+        """Whether a part can be written by itself; if not, its class leaves it out, and the rest is written."""
         space = self._space
         if id(value) in space.trying:
             return True

@@ -85,7 +85,7 @@ def _reduce_module(module: Any) -> Any:
 
 
 def refuse(value: Any, name: str = "") -> NoReturn:
-    """Raise the error of pickle for an object that cannot be saved."""
+    """Raise the error of pickle for an object that cannot be written."""
     kind = type(value)
     known = f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
     raise TypeError(f"cannot pickle '{name or known}' object")

@@ -25,7 +25,7 @@ class TensorReducer:
 
     Attributes:
         blocks: the numbers of the blocks that the stream names.
-        notes: what of tensors is not saved.
+        notes: what of tensors is not written.
     """
 
     def __init__(self, table: MemoryTable) -> None:

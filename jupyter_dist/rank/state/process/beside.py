@@ -1,4 +1,4 @@
-"""The parts of a save beside names, in the order in which they are put back: each by its kind and its name."""
+"""What is written beside names, in the order in which they are put back: each by its kind and its name."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Part(NamedTuple):
     """A kind of state: how to take all of that kind by name, how to put it back, and how users call one."""
 
     take: Callable[[Any], Mapping[str, Any]]
-    put_back: Callable[[Any, Mapping[str, Any]], list[str]] | None  # None: restoring.py prepares it
+    put_back: Callable[[Any, Mapping[str, Any]], list[str]] | None  # None: reading.py prepares it
     title: str
-    is_made: bool = False  # its containers are made for the save: no name has them
+    is_made: bool = False  # its containers are made for that: no name has them
 
 
 PARTS: dict[str, Part] = {
@@ -55,7 +55,7 @@ def of_kind(kind: str, saved: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def put_back(shell: Any, saved: Mapping[str, Any]) -> list[str]:
-    """Put back what a save has; return sentences on what cannot be. Does not raise."""
+    """Put back what was read; return sentences on what cannot be. Does not raise."""
     notes = []
     for kind, part in PARTS.items():
         of_this = saved.get(kind) if kind in _WHOLE else of_kind(kind, saved)
@@ -69,7 +69,7 @@ def put_back(shell: Any, saved: Mapping[str, Any]) -> list[str]:
 
 
 def is_made(key: str) -> bool:
-    """Whether the containers of a part are made for the save."""
+    """Whether the containers of a part are made for that."""
     kind = key.partition(" ")[0]
     return kind in PARTS and PARTS[kind].is_made
 

@@ -109,7 +109,7 @@ def _kind_of(plan: compat.GroupPlan) -> tuple[str, int]:
 
 
 def _fits(plan: Plan) -> bool:
-    """Whether all members of a process group exist; a save may be of a larger group of ranks."""
+    """Whether all members of a process group exist; it may be of a larger group of ranks."""
     return max(plan[1], default=0) < dist.get_world_size()
 
 

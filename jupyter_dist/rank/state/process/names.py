@@ -1,4 +1,4 @@
-"""The names that a save takes from the namespace of cells, and the results and inputs of cells."""
+"""The names that are written from the namespace of cells, and the results and inputs of cells."""
 
 from __future__ import annotations
 

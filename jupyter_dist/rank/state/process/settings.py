@@ -1,4 +1,4 @@
-"""Settings of the process that cells have chosen: one table, of which saves and undo keep every row."""
+"""Settings of the process that cells have chosen: one table, of which all that keeps values keeps every row."""
 
 from __future__ import annotations
 

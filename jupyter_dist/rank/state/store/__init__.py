@@ -1,1 +1,1 @@
-"""Files of a save: chunks named by their contents, and a manifest for each rank."""
+"""Files of ranks: chunks named by their contents, and a manifest for each rank."""

@@ -1,6 +1,6 @@
 """A folder of chunks: files that are named by the hash of their contents, so equal contents are stored once.
 
-All saves of a folder and all ranks of a group share it. A chunk is written under another name and renamed, so a file
+All ranks of a group share it. A chunk is written under another name and renamed, so a file
 with the name of a chunk is whole.
 """
 
@@ -46,7 +46,7 @@ class WrittenChunks:
 
 
 class ChunkStore:
-    """The chunks in a folder of saves, `<folder>/chunks`."""
+    """The chunks in a folder, `<folder>/chunks`."""
 
     def __init__(self, folder: OwnFolder) -> None:
         self._above = folder

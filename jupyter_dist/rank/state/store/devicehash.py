@@ -1,4 +1,4 @@
-"""A hash that the device of a tensor computes, so that bytes which a save has already need not be copied to the host.
+"""A hash that the device of a tensor computes, so that bytes which a folder has already need not be copied to the host.
 
 Each word of 8 bytes is mixed with its position, and the results are added, which any number of cores can do in any
 order. It uses torch's operations on int64 alone, so all devices compute the same. It finds changes, not forgeries.

@@ -1,4 +1,4 @@
-"""The file `rank-N.json` of a save: what this rank had, and in which chunks it is."""
+"""The file `rank-N.json`: what this rank had, and in which chunks it is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Manifest = dict[str, Any]
 
 
 def versions() -> dict[str, str]:
-    """Return the versions on which it depends whether a save can be read."""
+    """Return the versions on which it depends whether it can be read."""
     found = {"python": platform.python_version(), "jupyter_dist": __version__}
     for package in ("torch", "numpy"):
         module = sys.modules.get(package)

@@ -19,7 +19,7 @@ from .own import is_users_module, variables_of
 
 Reduced = Any
 
-# Settings bring back what these hold, or the environment of the save does.
+# Settings bring back what these hold, or the environment of then does.
 _KEPT = {("os", "environ"), ("random", "_inst"), ("numpy.random.mtrand", "_rand"), ("matplotlib", "rcParams")}
 _ELSEWHERE: dict[type, str] = {OrderedDict: "torch.nn.modules.module"}  # hooks
 _NOT_OF_CELLS = frozenset(("sys", "os"))

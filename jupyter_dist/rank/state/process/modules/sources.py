@@ -1,6 +1,6 @@
 """The code of functions as text, for tracebacks: each function's file, and the lines of files that are cells.
 
-They are beside the streams of a save: ranks that have run different numbers of cells have equal functions in cells
+They are beside the streams: ranks that have run different numbers of cells have equal functions in cells
 with different names.
 """
 

@@ -24,7 +24,7 @@ _of_libraries: dict[str, Any] = {}  # modules that were looked at: there are tho
 
 
 class ModuleRecord(TypedDict):
-    """A module when it was saved: its file with a hash of it, and all of its variables."""
+    """A module as it was: its file with a hash of it, and all of its variables."""
 
     file: str
     hash: str

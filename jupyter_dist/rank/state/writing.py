@@ -1,4 +1,4 @@
-"""Saves the names of cells, with all that is below them: run in the main thread of a rank, while no cell runs."""
+"""Writes the names of cells to files, with all that is below them: run in the main thread of a rank, while no cell runs."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from .store.chunks import ChunkStore
 
 if TYPE_CHECKING:
     from .graph.covariables import CovariableGraph, Root
-    from .graph.pickling import SaveSpace
+    from .graph.pickling import StreamSpace
 
 CALLS_USER_CODE = True
 INTERRUPTIBLE = True
 
 
 @dataclass(frozen=True)
-class SaveOptions:
-    """How a rank saves.
+class WriteOptions:
+    """How a rank writes.
 
     Attributes:
         rank: its number.
         world_size: of its group.
         durable: Wait until the disk has the files.
         progress: called with the bytes that are written, and all that are to be; by any thread.
-        takes: Whether a name, a result of a cell or the random states are saved; by default all are.
+        takes: Whether a name, a result of a cell or the random states are written; by default all are.
         judges_above: Whether folders above may be no other user's: the agent has just made the folder of a copy.
     """
 
@@ -55,8 +55,8 @@ class SaveOptions:
 
 
 @dataclass
-class RankSave:
-    """What a rank has saved, or would save."""
+class WrittenNames:
+    """What a rank has written, or would write."""
 
     rank: int
     names: list[str]
@@ -113,7 +113,7 @@ class NamespaceSnapshot:
 
     @cached_property
     def skipped(self) -> list[dict[str, Any]]:
-        """Return the names that cannot be saved, with the reasons."""
+        """Return the names that cannot be written, with the reasons."""
         found = []
         for (kind, key), error in self.graph.failed.items():
             if kind in ("name", "result"):
@@ -134,7 +134,7 @@ class NamespaceSnapshot:
         return failing.path_of(name, value, pickling.make_space(self.space.namespace, self.space.main_module))
 
     def notes(self) -> list[dict[str, Any]]:
-        """Return the parts of saved names, and of what is beside them, that are not saved."""
+        """Return the parts of written names, and of what is beside them, that are not written."""
         found = []
         for one in self.graph.covariables:
             titles = ", ".join(one.of("name")) or ", ".join(f"Out[{number}]" for number in one.of("result"))
@@ -146,12 +146,12 @@ class NamespaceSnapshot:
             *({"name": beside.title_of(key), "reason": f"is not saved: {reasons.of(err)}"} for key, err in lost),
         ]
 
-    def result(self, rank: int) -> RankSave:
+    def result(self, rank: int) -> WrittenNames:
         """Return the answer, as far as it is known before anything is written."""
-        saved = [name for one in self.graph.covariables for name in one.of("name")]
+        written = [name for one in self.graph.covariables for name in one.of("name")]
         streams = sum(one.stream.num_bytes for one in self.graph.covariables)
         total = streams + sum(self.memories[number].num_bytes for number in self.used_memories())
-        return RankSave(rank, sorted(saved), total, self.skipped, self.notes())
+        return WrittenNames(rank, sorted(written), total, self.skipped, self.notes())
 
     def used_memories(self) -> list[int]:
         """Return the numbers of the memories that the co-variables name."""
@@ -159,7 +159,7 @@ class NamespaceSnapshot:
         return [number for number, memory in enumerate(self.memories) if not blocks.isdisjoint(memory.blocks)]
 
 
-def _graph(values: dict[Root, Any], shell: Any, joins_plain: bool) -> tuple[SaveSpace, CovariableGraph]:
+def _graph(values: dict[Root, Any], shell: Any, joins_plain: bool) -> tuple[StreamSpace, CovariableGraph]:
     try:
         from .graph import covariables, pickling
     except ImportError as err:
@@ -169,18 +169,18 @@ def _graph(values: dict[Root, Any], shell: Any, joins_plain: bool) -> tuple[Save
     return space, covariables.find(values, space, joins_plain=joins_plain)
 
 
-def preview(shell: Any, rank: int = 0) -> RankSave:
-    """Return the result of `save_namespace` without writing anything."""
+def preview(shell: Any, rank: int = 0) -> WrittenNames:
+    """Return the result of `write_namespace` without writing anything."""
     return NamespaceSnapshot(shell, joins_plain=True).result(rank)
 
 
-def save_namespace(shell: Any, folder: str, into: str, options: SaveOptions) -> RankSave:
-    """Save all names of cells.
+def write_namespace(shell: Any, folder: str, into: str, options: WriteOptions) -> WrittenNames:
+    """Write all names of cells.
 
     Args:
         shell: IPython's shell of this rank.
-        folder: the folder of all saves; its chunks are shared.
-        into: the folder of this save, in which this rank writes its manifest.
+        folder: in which chunks are, which others may share.
+        into: the folder in which this rank writes its manifest.
         options: how.
 
     Raises:
@@ -212,7 +212,7 @@ def _wait_for_devices() -> None:
         getattr(torch, device).synchronize()
 
 
-def _content(snapshot: NamespaceSnapshot, shell: Any, blobs: BlobWriter, options: SaveOptions) -> manifest.Manifest:
+def _content(snapshot: NamespaceSnapshot, shell: Any, blobs: BlobWriter, options: WriteOptions) -> manifest.Manifest:
     """Return the manifest; the pieces of contents get their names when they are written."""
     used = snapshot.used_memories()
     blocks: dict[str, Any] = {}

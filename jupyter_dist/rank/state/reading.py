@@ -1,4 +1,4 @@
-"""Restores the save of a rank in two steps: all values are read beside the present names, and then replace them."""
+"""Reads what a rank has written, in two steps: all values are read beside the present names, and then replace them."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ INTERRUPTIBLE = True
 
 
 @dataclass(frozen=True)
-class RestoreOptions:
-    """How a rank restores.
+class ReadOptions:
+    """How a rank reads.
 
     Attributes:
         rank: its number.
         world_size: of its group.
-        removes_others: Whether names that the save lacks are removed.
-        is_alone: Whether other ranks do not restore at the same time; then no process groups can be created.
+        removes_others: Whether names that are not in the files are removed.
+        is_alone: Whether other ranks do not read at the same time; then no process groups can be created.
         progress: called with the bytes that were read, and all that are to be; by any thread.
         judges_above: Whether folders above may be no other user's: the agent has just made the folder of a copy.
     """
@@ -58,11 +58,11 @@ Content = dict[str, dict[Any, Any]]  # by kind of root and key
 
 
 @dataclass(frozen=True)
-class RestoredState:
-    """What a rank has restored.
+class GivenNames:
+    """What a rank has read, and its names have now.
 
     Attributes:
-        names: that have their saved values.
+        names: that have their values of then.
         failed: what could not be read, with the reason.
         notes: sentences on what else is not as it was.
     """
@@ -74,16 +74,16 @@ class RestoredState:
 
 @dataclass
 class LoadedNames:
-    """What was read from a save, before it replaces the present names. All that can fail has been done.
+    """What was read, before it replaces the present names. All that can fail has been done.
 
     Attributes:
-        leave: Sets what was changed of the process to read the save as it was.
+        leave: Sets what was changed of the process to read it as it was.
     """
 
     shell: Any
     manifest: Manifest
     content: Content
-    options: RestoreOptions
+    options: ReadOptions
     leave: Callable[[], None]
     failed: list[reasons.Lacking] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -94,8 +94,8 @@ class LoadedNames:
         """How many names were read."""
         return len(self.content["name"])
 
-    def commit(self) -> RestoredState:
-        """Give the names their restored values, and restore what is beside them. Does not raise."""
+    def commit(self) -> GivenNames:
+        """Give the names the values that were read, and put back what is beside them. Does not raise."""
         namespace = self.shell.user_ns
         before = dict(namespace)  # until the end: finalizers of the user must not see half of it
         if self.options.removes_others:
@@ -109,10 +109,10 @@ class LoadedNames:
             put()
         process = self.content["process"]
         notes = [*self.notes, *_other_versions(self.manifest), *settings.put_back(process.get("settings", {}))]
-        if "modules" in self.manifest:  # else of 0.3, which saved nothing of it
+        if "modules" in self.manifest:  # else of 0.3, which wrote nothing of it
             notes += beside.put_back(self.shell, process)
         notes += randomness.put_back(process.get("random", {}))
-        found = RestoredState(sorted(self.content["name"]), self.failed, notes)
+        found = GivenNames(sorted(self.content["name"]), self.failed, notes)
         self._forget()
         before.clear()
         return found
@@ -140,13 +140,13 @@ class LoadedNames:
         self.shell.execution_count = self.manifest["execution_count"]
 
 
-def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedNames:
-    """Read all that a rank has saved. Nothing changes yet.
+def load(shell: Any, folder: str, file: str, options: ReadOptions) -> LoadedNames:
+    """Read all that a rank has written. Nothing changes yet.
 
     Args:
         shell: IPython's shell of this rank.
-        folder: the folder of all saves.
-        file: the manifest of the rank in the save.
+        folder: in which chunks are.
+        file: the manifest of the rank.
         options: how.
 
     Raises:
@@ -170,7 +170,7 @@ def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedN
 
 
 def _enter(saved: Manifest) -> tuple[list[str], Callable[[], None]]:
-    """Be in the folder of the save, where modules are found that it needs; return sentences, and how to leave."""
+    """Be in the folder of then, where modules are found that it needs; return sentences, and how to leave."""
     modules, state, chosen = set(sys.modules), randomness.take(), settings.take()
     notes, leave_environment = environment.enter(saved["environment"])
 
@@ -186,7 +186,7 @@ def _enter(saved: Manifest) -> tuple[list[str], Callable[[], None]]:
 
 
 def _read(
-    shell: Any, saved: Manifest, blobs: BlobReader, options: RestoreOptions
+    shell: Any, saved: Manifest, blobs: BlobReader, options: ReadOptions
 ) -> tuple[Content, list[reasons.Lacking]]:
     """Read all values; return them, and what could not be read."""
     content: Content = {"name": {}, "result": {}, "process": {}}
@@ -216,7 +216,7 @@ def _import(modules: list[str]) -> None:
 
 
 def _create_groups(own: OwnFolder, place: Sequence[str], saved: Manifest) -> None:
-    """Create the process groups of all ranks of the save, which all ranks do together, in one order."""
+    """Create the process groups of all ranks that wrote, which all ranks do together, in one order."""
     files = map(rank_file, range(saved["world_size"]))
     of_ranks = (
         saved["process_groups"] if name == place[-1] else manifest.process_groups(own, *place[:-1], name)
@@ -239,7 +239,7 @@ def _check_versions(saved: Manifest) -> None:
 
 
 def _other_versions(saved: Manifest) -> list[str]:
-    """Return a sentence if the save is of other versions, which usually can be read."""
+    """Return a sentence if it is of other versions, which usually can be read."""
     here = manifest.versions()
     others = [
         f"{package} {version} (here {here[package]})"
@@ -254,7 +254,7 @@ _MISSING = object()
 
 @contextlib.contextmanager
 def _overlaid(namespace: dict[str, Any]) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Let functions that are called while values are read find names that were read before; then restore the names."""
+    """Let functions that are called while values are read find names that were read before; then put the names back."""
     before: dict[str, Any] = {}
 
     def overlay(values: dict[str, Any]) -> None:
