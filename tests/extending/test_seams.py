@@ -91,7 +91,7 @@ def test_a_part_sends_with_cells_and_calls_its_ranks_by_an_execution(agent):
 
 def test_a_part_sends_to_its_ranks_and_takes_the_place_of_an_interrupt(agent):
     agent.request("wait")
-    agent.wait(lambda: agent.executions["wait"]["state"] == "running")
+    agent.wait(lambda: agent.executions.get("wait", {}).get("state") == "running")
     behind = agent.submit("1", [0])
     agent.wait(lambda: agent.executions[behind].get("waits_for"))
     assert agent.executions[behind]["waits_for"] == "Waits for rank 0: the count until it is told"

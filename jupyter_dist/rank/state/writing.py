@@ -1,4 +1,4 @@
-"""Writes the names of cells to files, with all that is below them: run in the main thread of a rank, while no cell runs."""
+"""Writes the names of cells, with all that is below them: run in the main thread of a rank, while no cell runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of clients on a rank, besides cells: variables, values, functions, scripts, and those of parts.
+"""Calls of clients on a rank, besides cells: variables, values, functions, scripts, and calls of parts.
 
 This is our own code on the main thread, so it works whatever names a cell has replaced in its namespace. The functions
 and scripts are the user's code, which can be interrupted (see interrupt.py).
