@@ -234,7 +234,6 @@ class Control:
         look = partial(inspection.look, self.runner.shell, code, cursor_pos, header["detail"])
         self._in_main_thread(header, lambda: self._answer(header, **look()))
 
-
     def _on_report_memory(self, header: Header, _: bytes) -> None:
         runner = self.runner
         runner.when_idle(lambda: runner.call_back(header["execution_id"], runner.shell.report_memory))

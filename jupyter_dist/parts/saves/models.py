@@ -1,4 +1,4 @@
-"""What the API has of saves, the state of all ranks of a group in files: what clients send, and what it answers."""
+"""What the API has of saves, the state of all ranks of a group in files: requests and answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the processes of a group say to each other about a save or a restore. Standard library only."""
+"""Messages between the processes of a group about a save or a restore. Standard library only."""
 
 from __future__ import annotations
 

@@ -27,12 +27,12 @@ CALLS_USER_CODE = True
 INTERRUPTIBLE = True
 
 
-_SMALL_BYTES = 32 << 20  # for which nobody asks how much memory there is
+_SMALL_BYTES = 32 << 20  # for which the free memory is not asked for
 _OTHER_PYTHON = "functions and classes of Python {} cannot be read by Python {}: run their cells again"
 
 
 class Loader:
-    """Reads what one rank has written. Its methods take the places of the functions in marks.py."""
+    """Reads the values of one rank. Its methods take the places of the functions in marks.py."""
 
     def __init__(self, shell: Any, device: str, saved: Manifest, blobs: BlobReader) -> None:
         self._namespace: dict[str, Any] = shell.user_ns

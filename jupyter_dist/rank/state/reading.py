@@ -1,4 +1,4 @@
-"""Reads what a rank has written, in two steps: all values are read beside the present names, and then replace them."""
+"""Reads the files of a rank in two steps: all values are read beside the present names, and then replace them."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class SavesAgent(AgentPart):
         self._transfers.rank_sent(rank, news)
 
     def interrupted(self, ranks: Sequence[RankProcess]) -> Sequence[RankProcess]:
-        """Drop the saves and restores of these ranks; those that are prepared get the decision instead."""
+        """Drop the saves and restores of these ranks; prepared ranks get the decision instead."""
         return self._transfers.interrupt(ranks)
 
     def tick(self, _: float) -> None:
