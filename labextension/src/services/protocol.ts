@@ -413,8 +413,6 @@ export interface IExecution {
   warning?: string | null;
   /** What is about to happen to the group's nodes now, and which are lost. */
   notices?: string[];
-  /** How far it is, if it saves or restores the ranks. */
-  transfer?: ITransfer;
   /** When it was undone: it does not count any more. */
   undone_at?: number;
   /** The questions of its ranks, while they wait for an answer. */
@@ -423,6 +421,8 @@ export interface IExecution {
   checks?: ICheck[];
   /** Why it does not end, while ranks wait for each other. */
   verdict?: IVerdict | null;
+  /** How far it is, if it saves or restores the ranks. */
+  transfer?: ITransfer;
   /** Why it is slow, while it runs; the costliest first, at most 3. */
   slowness?: ISlowCause[];
   /** Where its time went, of an ended cell that was watched. Not in lists. */
@@ -953,126 +953,6 @@ export interface IComparison {
   not_compared: INotCompared[];
   /** How many more differences and parts that were not compared there are. */
   left_out: number;
-}
-
-/** A name that cannot be saved. */
-export interface ISkipped {
-  name: string;
-  ranks: RankSet;
-  /** Why, in a sentence. */
-  reason: string;
-  /** The cell that made it, as in `[5]`; null if that is not known. */
-  execution_count: number | null;
-  /** The code of that cell, to run it again after a restore. */
-  code: string | null;
-}
-
-/** What is not saved of a name that is. */
-export interface ISaveNote {
-  name: string;
-  ranks: RankSet;
-  /** What, and why, in a sentence. */
-  reason: string;
-}
-
-/** A save: the variables of all ranks of a group at one moment. */
-export interface ISave {
-  name: string;
-  /** Where its files are. */
-  folder: string;
-  /** Another one for each time that the name is saved. */
-  id: string;
-  /** The name of the group. */
-  group: string;
-  group_id: string;
-  world_size: number;
-  accelerator: string;
-  saved_at: number;
-  /** How long it took. */
-  seconds: number;
-  /** How many variables it has, on the rank with the most. */
-  num_names: number;
-  /** Of the tensors and objects of all ranks. */
-  total_bytes: number;
-  /** Of them, what was not in the folder already. */
-  written_bytes: number;
-  /** The number of the last cell before it. */
-  execution_count: number;
-  python_version: string;
-  torch_version: string;
-  /** The version of this package. */
-  jupyter_dist: string;
-  /** Whether the group made it by itself: it may delete it, too. */
-  automatic?: boolean;
-  /** Names that could not be saved. */
-  skipped: ISkipped[];
-  /** What was not saved of other names. */
-  notes: ISaveNote[];
-  /** Why the group that was asked cannot restore it; null if it can. */
-  problem?: string | null;
-  problem_words?: IWords[] | null;
-}
-
-/** The newest save of a group's name, as it can be offered: when the group has ended, and before it is started. */
-export interface ILastSave {
-  name: string;
-  folder: string;
-  /** The name of the group. */
-  group: string;
-  saved_at: number;
-  /** How many ranks a group must have to restore it. */
-  world_size: number;
-  /** Of its ranks; another version may not read it. */
-  python_version: string;
-  total_bytes: number;
-}
-
-/** The newest saves, by the names of groups and the numbers of their ranks. */
-export interface ILastSaves {
-  /** Newest first. */
-  saves: ILastSave[];
-}
-
-/** The saves in a folder, newest first. */
-export interface ISaves {
-  folder: string;
-  saves: ISave[];
-  /** A sentence for each save that cannot be read, or is not this user's. */
-  damaged: string[];
-}
-
-/** What the deletion of a save freed. */
-export interface IDeletedSave {
-  name: string;
-  /** Null: another group is saving to the folder; the next deletion or save frees it. */
-  freed_bytes: number | null;
-}
-
-/** A name that a save would have. */
-export interface ISavedName {
-  name: string;
-  ranks: RankSet;
-}
-
-/** What a save would have now. */
-export interface ISavePreview {
-  names: ISavedName[];
-  skipped: ISkipped[];
-  notes: ISaveNote[];
-  /** Of all ranks, before equal parts are written once. */
-  total_bytes: number;
-}
-
-/** How far a save or a restore is. */
-export interface ITransfer {
-  action: 'save' | 'restore';
-  name: string;
-  folder: string;
-  done_bytes: number;
-  /** Of all ranks; 0 until they have counted. */
-  total_bytes: number;
-  /** Variables that a restore has read, on the rank with the most. Groups of 0.3 lack it. */
-  num_names?: number;
 }
 
 /** The body of POST .../owners: a process that the group ends with. */
@@ -1715,6 +1595,126 @@ export interface ISelfSaving {
   kept: number;
   /** Why the last one failed: no more are made until a save succeeds. */
   problem: string | null;
+}
+
+/** A name that cannot be saved. */
+export interface ISkipped {
+  name: string;
+  ranks: RankSet;
+  /** Why, in a sentence. */
+  reason: string;
+  /** The cell that made it, as in `[5]`; null if that is not known. */
+  execution_count: number | null;
+  /** The code of that cell, to run it again after a restore. */
+  code: string | null;
+}
+
+/** What is not saved of a name that is. */
+export interface ISaveNote {
+  name: string;
+  ranks: RankSet;
+  /** What, and why, in a sentence. */
+  reason: string;
+}
+
+/** A save: the variables of all ranks of a group at one moment. */
+export interface ISave {
+  name: string;
+  /** Where its files are. */
+  folder: string;
+  /** Another one for each time that the name is saved. */
+  id: string;
+  /** The name of the group. */
+  group: string;
+  group_id: string;
+  world_size: number;
+  accelerator: string;
+  saved_at: number;
+  /** How long it took. */
+  seconds: number;
+  /** How many variables it has, on the rank with the most. */
+  num_names: number;
+  /** Of the tensors and objects of all ranks. */
+  total_bytes: number;
+  /** Of them, what was not in the folder already. */
+  written_bytes: number;
+  /** The number of the last cell before it. */
+  execution_count: number;
+  python_version: string;
+  torch_version: string;
+  /** The version of this package. */
+  jupyter_dist: string;
+  /** Whether the group made it by itself: it may delete it, too. */
+  automatic?: boolean;
+  /** Names that could not be saved. */
+  skipped: ISkipped[];
+  /** What was not saved of other names. */
+  notes: ISaveNote[];
+  /** Why the group that was asked cannot restore it; null if it can. */
+  problem?: string | null;
+  problem_words?: IWords[] | null;
+}
+
+/** The newest save of a group's name, as it can be offered: when the group has ended, and before it is started. */
+export interface ILastSave {
+  name: string;
+  folder: string;
+  /** The name of the group. */
+  group: string;
+  saved_at: number;
+  /** How many ranks a group must have to restore it. */
+  world_size: number;
+  /** Of its ranks; another version may not read it. */
+  python_version: string;
+  total_bytes: number;
+}
+
+/** The newest saves, by the names of groups and the numbers of their ranks. */
+export interface ILastSaves {
+  /** Newest first. */
+  saves: ILastSave[];
+}
+
+/** The saves in a folder, newest first. */
+export interface ISaves {
+  folder: string;
+  saves: ISave[];
+  /** A sentence for each save that cannot be read, or is not this user's. */
+  damaged: string[];
+}
+
+/** What the deletion of a save freed. */
+export interface IDeletedSave {
+  name: string;
+  /** Null: another group is saving to the folder; the next deletion or save frees it. */
+  freed_bytes: number | null;
+}
+
+/** A name that a save would have. */
+export interface ISavedName {
+  name: string;
+  ranks: RankSet;
+}
+
+/** What a save would have now. */
+export interface ISavePreview {
+  names: ISavedName[];
+  skipped: ISkipped[];
+  notes: ISaveNote[];
+  /** Of all ranks, before equal parts are written once. */
+  total_bytes: number;
+}
+
+/** How far a save or a restore is. */
+export interface ITransfer {
+  action: 'save' | 'restore';
+  name: string;
+  folder: string;
+  done_bytes: number;
+  /** Of all ranks; 0 until they have counted. */
+  total_bytes: number;
+  /** Variables that a restore has read, on the rank with the most. Groups of 0.3 lack it. */
+  num_names?: number;
 }
 
 /** The cells of a notebook that ran on ranks, as a script for torchrun. */
