@@ -27,9 +27,8 @@ CLASSES = (
     ("AsyncGroup", "Group", "_group"),
     ("AsyncExecution", "Execution", "_execution"),
 )
-# Of groups: `run(stream=...)` is the blocking way, and parts ask for the last cell. Of clients: `url` and `is_own`
-# describe the server.
-LEFT_OUT = {"Group": {"stream", "last_begun"}, "Client": {"server"}, "Execution": set()}
+# Of groups: `run(stream=...)` is the blocking way. Of clients: `url` and `is_own` describe the server.
+LEFT_OUT = {"Group": {"stream"}, "Client": {"server"}, "Execution": set()}
 
 FUTURE = "from __future__ import annotations"
 HEAD = '''"""Plain methods of the blocking client. Made by `make generate` from client/asynchronous: edit that."""

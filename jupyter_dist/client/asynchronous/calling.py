@@ -28,7 +28,7 @@ class GroupCaller(Caller, Protocol):
     """The base of the calls of a group."""
 
     async def last_begun(self) -> str:
-        """Return the execution that began last. Raises JupyterDistError `unknown_execution`."""
+        """Return the id of the cell that began last. Raises JupyterDistError `unknown_execution` if none has."""
 
 
 async def call(api: Api, name: str, *arguments: str, body: Fields = None, query: Fields = None) -> Any:

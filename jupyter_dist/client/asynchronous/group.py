@@ -243,7 +243,7 @@ class AsyncGroup(PlainAsyncGroup):
         return await self._call(operation, *places, query=arguments)
 
     async def last_begun(self) -> str:
-        """Return the execution that began last. Raises JupyterDistError `unknown_execution`."""
+        """Return the id of the cell that began last. Raises JupyterDistError `unknown_execution` if none has."""
         begun = [one.id for one in await self.executions() if one.started_at is not None and not one.silent]
         if not begun:
             message = f"No cell has run on group '{self.name}'."

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from jupyter_dist.client.answers import infos
     from jupyter_dist.client.answers.base import ApiList, listed
-    from jupyter_dist.client.answers.infos import PeekedInfo
     from jupyter_dist.client.ofparts import CaughtUp, CellDrift, CurveTable, Restored, Step, VariableTable
     from jupyter_dist.client.results.result import Result
     from jupyter_dist.protocol.wire.requests import RunOptions
@@ -301,14 +300,14 @@ class PlainAsyncGroup(GroupCaller):
         await of_part("parking", "asynchronous").resume(self)
         return self
 
-    async def peek(self, *names: str, ranks: str = "all") -> PeekedInfo:
+    async def peek(self, *names: str, ranks: str = "all") -> infos.PeekedInfo:
         """Return the values of names on ranks, also while these run a cell; without names, of the running function.
 
         Args:
             names: Names such as `loss`, `model.weight` or `state['lr']`.
             ranks: A rank expression.
         """
-        found: PeekedInfo = await of_part("peek", "asynchronous").peek(self, *names, ranks=ranks)
+        found: infos.PeekedInfo = await of_part("peek", "asynchronous").peek(self, *names, ranks=ranks)
         return found
 
     async def profile(

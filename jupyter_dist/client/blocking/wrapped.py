@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from jupyter_dist.client.answers import infos
     from jupyter_dist.client.answers.base import ApiList
-    from jupyter_dist.client.answers.infos import PeekedInfo
     from jupyter_dist.client.blocking.asking import Ask
     from jupyter_dist.client.displays.live import Show
     from jupyter_dist.client.ofparts import CaughtUp, CellDrift, CurveTable, Restored, Step, VariableTable
@@ -229,6 +228,10 @@ class BlockingGroup:
             JupyterDistError: `bad_request`, if groups have no such operation; else the server's.
         """
         return self._loop.run(self._group.ask(operation, **arguments))
+
+    def last_begun(self) -> str:
+        """Return the id of the cell that began last. Raises JupyterDistError `unknown_execution` if none has."""
+        return self._loop.run(self._group.last_begun())
 
     def restart(self, *, wait: bool = True) -> Self:
         """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""
@@ -537,7 +540,7 @@ class BlockingGroup:
         self._loop.run(self._group.resume())
         return self
 
-    def peek(self, *names: str, ranks: str = "all") -> PeekedInfo:
+    def peek(self, *names: str, ranks: str = "all") -> infos.PeekedInfo:
         """Return the values of names on ranks, also while these run a cell; without names, of the running function.
 
         Args:

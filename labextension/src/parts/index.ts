@@ -7,6 +7,7 @@ import drift from './drift/plugin';
 import groupconsole from './groupconsole/plugin';
 import hangs from './hangs/plugin';
 import introspection from './introspection/plugin';
+import ipywidgets from './ipywidgets/plugin';
 import logpanel from './logpanel/plugin';
 import parking from './parking/plugin';
 import peek from './peek/plugin';
@@ -26,6 +27,7 @@ export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [
   groupconsole,
   hangs,
   introspection,
+  ipywidgets,
   logpanel,
   parking,
   peek,

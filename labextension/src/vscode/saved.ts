@@ -3,6 +3,7 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Contributions } from '../model/contributions';
+import { plainOutputs } from '../model/outputs/liveoutputs';
 import { savedParts } from '../parts/saved';
 import type { IDistExecutions, IDistGroups, IHeaderNotes, IOutputAction, IOutputTabs } from '../tokens';
 import type { IRanksRendererOptions } from '../widgets/rankoutput/options';
@@ -30,7 +31,7 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     rendermime,
     executions: executions as IDistExecutions,
     groups: groups as IDistGroups,
-    widgets: { registryOf: () => rendermime, findShared: () => null, sharedChanged: silent<never, string>() },
+    live: plainOutputs(rendermime),
     actions: new Contributions<IOutputAction>(),
     headerNotes,
     outputTabs,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from jupyter_dist.client.answers.infos import PeekedInfo
+from jupyter_dist.client.answers import infos
 from jupyter_dist.client.asynchronous.group import AsyncGroup
 
 
-async def peek(group: AsyncGroup, *names: str, ranks: str = "all") -> PeekedInfo:
+async def peek(group: AsyncGroup, *names: str, ranks: str = "all") -> infos.PeekedInfo:
     """Return the values of names on ranks, also while these run a cell; without names, of the running function.
 
     Args:

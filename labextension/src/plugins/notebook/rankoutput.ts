@@ -4,10 +4,9 @@ import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
-import type { Widget } from '@lumino/widgets';
-import { WidgetSpaces } from '../../model/comms/spaces';
 import { Contributions } from '../../model/contributions';
 import { WaitingModel } from '../../model/executions/waiting';
+import { ILiveOutputs, liveOutputsOf } from '../../model/outputs/liveoutputs';
 import { PART_MIME } from '../../model/outputs/portable';
 import { getNotebookTarget } from '../../model/targets/target';
 import { RANKS_MIME } from '../../services/protocol';
@@ -30,12 +29,9 @@ import type { IRanksRendererOptions } from '../../widgets/rankoutput/options';
 import { PartRenderer } from '../../widgets/rankoutput/parts';
 import { RanksRenderer } from '../../widgets/rankoutput/renderer';
 import { pathOf } from '../../widgets/states/codelines';
-import { RankWidgetView } from '../../widgets/rankoutput/widgetview';
 import { panelOf, showFile, showLine } from './showcell';
 
 const ID = 'jupyter-dist:rank-output';
-/** JupyterLab's extension for widgets. */
-const WIDGETS_ID = '@jupyter-widgets/jupyterlab-manager:plugin';
 const DEFAULT_LINES = 30;
 const SHORT_MS = 5000;
 
@@ -85,7 +81,8 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     const acts = actsOf(app, service);
     const noteContext = noteContextOf(app, service, tracker, trans);
     const add = (registry: IRenderMimeRegistry, context: NotebookPanel['context'] | null): void => {
-      const widgets = spacesOf(service, registry, context, trans, () => app.hasPlugin(WIDGETS_ID));
+      // Opened when the first output is shown: the plugins of parts are active then.
+      let live: ILiveOutputs | null = null;
       registry.addFactory(
         {
           safe: true,
@@ -94,7 +91,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
           createRenderer: () =>
             new RanksRenderer({
               rendermime: registry,
-              widgets,
+              live: (live ??= liveOutputsOf(registry, context)),
               executions,
               actions,
               headerNotes,
@@ -181,33 +178,6 @@ function noteContextOf(
 function groupOf(tracker: INotebookTracker | null, element: HTMLElement): string | null | undefined {
   const model = panelOf(tracker, element)?.content.model;
   return model ? (getNotebookTarget(model)?.group ?? null) : undefined;
-}
-
-const said = new Map<string, Widget>();
-
-/** The widgets of one notebook. If they are shown as text, the page explains it once. */
-function spacesOf(
-  service: IDistService,
-  registry: IRenderMimeRegistry,
-  context: NotebookPanel['context'] | null,
-  trans: TranslationBundle,
-  isInstalled: () => boolean
-): WidgetSpaces {
-  const isNew = (sentence: string, view: Widget): boolean => {
-    const known = said.get(sentence);
-    if (known && known !== view && !known.isDisposed) {
-      return false;
-    }
-    said.set(sentence, view);
-    return true;
-  };
-  return new WidgetSpaces(
-    service,
-    registry,
-    context,
-    isInstalled,
-    (options, load) => new RankWidgetView(options, { trans, load, isNew })
-  );
 }
 
 /** Add renderers for the parts of ranks' output that are separate outputs. */

@@ -1,8 +1,8 @@
 /** What the renderer of ranks' output is given: the models that it shows, and what its buttons do. */
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { WidgetSpaces } from '../../model/comms/spaces';
 import type { Awaited } from '../../model/executions/waiting';
+import type { ILiveOutputs } from '../../model/outputs/liveoutputs';
 import type { IExecution, IInputRequest } from '../../services/protocol';
 import type {
   IDistExecutions,
@@ -17,8 +17,8 @@ import type { ICellStop } from './header/stops';
 
 export interface IRanksRendererOptions extends Omit<INoteContext, 'redraw'> {
   rendermime: IRenderMimeRegistry;
-  /** The live widgets of groups. */
-  widgets: Pick<WidgetSpaces, 'registryOf' | 'findShared' | 'sharedChanged'>;
+  /** The live outputs of the notebook. */
+  live: ILiveOutputs;
   executions: IDistExecutions;
   trans: TranslationBundle;
   /** What other extensions add. */

@@ -1,9 +1,8 @@
 /** What is below the tabs: a pane for the folded output, one for each rank, and one for each tab of a part. Created when they are first shown. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { PanelLayout, Widget } from '@lumino/widgets';
-import { SharedViews } from '../../model/comms/sharedviews';
-import type { WidgetSpaces } from '../../model/comms/spaces';
 import { includesRank } from '../../model/format/ranks';
+import type { ILiveItems, ILiveOutputs } from '../../model/outputs/liveoutputs';
 import { FINAL_STATES } from '../../services/protocol';
 import type { IDistOutputTabs, IOutputTab } from '../../tokens';
 import type { NumbersSwitch } from './header/numbersswitch';
@@ -18,8 +17,8 @@ export interface IPanesOptions {
   /** Where panes are put. */
   content: PanelLayout;
   numbers: NumbersSwitch;
-  /** The live widgets of groups. */
-  widgets: Pick<WidgetSpaces, 'registryOf' | 'findShared' | 'sharedChanged'>;
+  /** The live outputs of the notebook. */
+  live: ILiveOutputs;
   openLog(group: string, rank: number): void;
   /** The tabs of parts. */
   outputTabs: IDistOutputTabs;
@@ -28,7 +27,7 @@ export interface IPanesOptions {
 
 export class Panes {
   constructor(private readonly _options: IPanesOptions) {
-    this._shared = new SharedViews(_options.widgets, _options.redraw);
+    this._live = _options.live.open(_options.redraw);
   }
 
   /** Have the tabs of parts read the output; returns the tabs with something to show. */
@@ -70,7 +69,7 @@ export class Panes {
 
   dispose(): void {
     this._disposeMore();
-    this._shared.dispose();
+    this._live.dispose();
   }
 
   private _disposeMore(): void {
@@ -79,13 +78,13 @@ export class Panes {
   }
 
   private _folded(shown: IShown, trusted: boolean): readonly IShownItem[] {
-    return this._options.numbers.apply(trusted ? this._shared.apply(shown) : shown.items);
+    return this._options.numbers.apply(trusted ? this._live.apply(shown) : shown.items);
   }
 
   private _newList(shown: IShown, trusted: boolean): ItemList {
-    const { widgets, trans, openLog, numbers } = this._options;
+    const { live, trans, openLog, numbers } = this._options;
     return new ItemList({
-      rendermime: widgets.registryOf(shown.group.id),
+      rendermime: live.registryOf(shown.group.id),
       trans,
       trusted,
       openLog: rank => openLog(shown.group.id, rank),
@@ -106,5 +105,5 @@ export class Panes {
 
   private readonly _more = new Map<string, IOutputTab>();
   private readonly _panes = new Map<TabId, Widget>();
-  private readonly _shared: SharedViews;
+  private readonly _live: ILiveItems;
 }

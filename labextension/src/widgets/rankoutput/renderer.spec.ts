@@ -1,9 +1,10 @@
-import { MimeModel } from '@jupyterlab/rendermime';
+import { MimeModel, type IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { Clock } from '../../model/format/clock';
+import { plainOutputs } from '../../model/outputs/liveoutputs';
 import { IExecution, RANKS_MIME } from '../../services/protocol';
 import type { IRanksRendererOptions } from './options';
 import { RanksRenderer } from './renderer';
@@ -42,7 +43,7 @@ beforeEach(async () => {
     trans: nullTranslator.load('jupyter_dist'),
     groups: { clock: new Clock(() => STARTED + (Date.now() - began) / 1000), changed, find: () => null },
     executions: { followed: changed, find: () => followed },
-    widgets: { sharedChanged: changed, findShared: () => null, registryOf: () => ({}) },
+    live: plainOutputs({} as IRenderMimeRegistry),
     actions: { items: [], changed },
     headerNotes: { items: [], changed },
     outputTabs: { items: [], changed },

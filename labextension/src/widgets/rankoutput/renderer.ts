@@ -7,7 +7,7 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import { parseBundle } from '../../model/outputs/parsebundle';
-import { WidgetFollower } from '../../model/cells/output/lateoutput';
+import { LateFollower } from '../../model/cells/output/lateoutput';
 import { includesRank } from '../../model/format/ranks';
 import { FINAL_STATES, IInputPrompt, IRanksBundle, RANKS_MIME } from '../../services/protocol';
 import { localized } from '../../services/errors';
@@ -69,7 +69,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._rankButtons = new RankButtons(options.trans);
     const redraw = (): void => this._schedule();
     this._found = new HeaderNotes(options.headerNotes, { ...options, redraw });
-    this._widgets = new WidgetFollower(options);
+    this._late = new LateFollower(options);
     this._numbers = new NumbersSwitch({
       trans: options.trans,
       condenses: () => options.condenses(),
@@ -118,7 +118,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._options.actions.changed.disconnect(this._schedule, this);
     this._followed?.changed.disconnect(this._schedule, this);
     this._followed = null;
-    this._widgets.dispose();
+    this._late.dispose();
     this._tabs.dispose();
     this._panes.dispose();
     this._finder.dispose();
@@ -179,7 +179,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     // Also hides the parts while the view is live.
     const joined = this._parts.join(bundle);
     const items = this._followed?.id === bundle.execution_id ? this._followed.items : joined.items;
-    if (this._widgets.update(bundle, items, this._trusted)) {
+    if (this._late.update(bundle, items, this._trusted)) {
       this._connect();
     }
     const { _followed: followed } = this;
@@ -416,7 +416,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _trusted = false;
   /** The bundle as it is in the file. */
   private _unchecked: unknown = null;
-  private _widgets: WidgetFollower;
+  private _late: LateFollower;
 }
 
 function isTab(tab: TabId, { ranks }: IShown, more: readonly IMoreTab[]): boolean {

@@ -3,8 +3,8 @@ import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { IDisposable } from '@lumino/disposable';
 import { FINAL_STATES, IRanksBundle, ISavedItem } from '../../../services/protocol';
 import type { IDistExecutions, IDistGroups, IFollower } from '../../../tokens';
-import { WIDGET_MIME } from '../../comms/sharedviews';
 import { makeBundle } from '../../outputs/bundle';
+import { isLive } from '../../outputs/liveoutputs';
 import type { Authors } from './authors';
 import { METADATA_KEY } from '../../targets/target';
 import { CellOutput, savedBundle } from './celloutput';
@@ -13,9 +13,7 @@ const WRITE_MS = 1000;
 
 /** Whether an output may change after its end: widgets print, and displays with an id are updated by later cells. */
 export function mayChange({ items }: Pick<IRanksBundle, 'items'>): boolean {
-  return items.some(
-    ({ output }) => output?.data !== undefined && (WIDGET_MIME in (output.data as object) || isUpdated(output))
-  );
+  return items.some(({ output }) => isLive(output) || (output?.data !== undefined && isUpdated(output)));
 }
 
 function isUpdated(output: object): boolean {
@@ -24,7 +22,7 @@ function isUpdated(output: object): boolean {
 }
 
 /** Follows an execution that has ended as long as it is shown, and may change. */
-export class WidgetFollower implements IDisposable {
+export class LateFollower implements IDisposable {
   constructor(private readonly _options: { executions: IDistExecutions; groups: IDistGroups }) {}
 
   isDisposed = false;

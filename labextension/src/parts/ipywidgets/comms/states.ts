@@ -1,5 +1,5 @@
 /** The states of widgets as their ranks send them, and whether widgets of several ranks are equal apart from their ids. */
-import type { ICommNews, ICommState } from '../../services/protocol';
+import type { ICommNews, ICommState } from '../../../services/protocol';
 
 /** How ipywidgets names another widget in a state. */
 const REFERENCE = 'IPY_MODEL_';

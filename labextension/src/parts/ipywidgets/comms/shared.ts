@@ -3,7 +3,7 @@
  * the first rank's widget, and a change in it is sent to each rank.
  */
 import type { IDisposable } from '@lumino/disposable';
-import type { ICommNews } from '../../services/protocol';
+import type { ICommNews } from '../../../services/protocol';
 import { IWidgetTree, renamed, WidgetStates } from './states';
 
 /** Ranks that do the same do it within this time, or they are shown apart. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ICommNews } from '../../services/protocol';
+import type { ICommNews } from '../../../services/protocol';
 import { FIRST_SETTLE_MS, ISharedKernel, isShared, SETTLE_MS, SharedWidgets } from './shared';
 import { WidgetStates } from './states';
 

@@ -4,10 +4,11 @@ import type { INotebookModel } from '@jupyterlab/notebook';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { ISignal, Signal } from '@lumino/signaling';
+import type { ILiveOutputs } from '../../model/outputs/liveoutputs';
 import { loadedAtLast } from '../../services/errors';
 import type { IDistService } from '../../tokens';
-import { WIDGET_MIME } from './sharedviews';
-import type { WidgetSpace } from './space';
+import { SharedViews, WIDGET_MIME } from './sharedviews';
+import type { WidgetSpace } from './comms/space';
 
 type Library = typeof import('@jupyter-widgets/jupyterlab-manager');
 type Context = DocumentRegistry.IContext<INotebookModel>;
@@ -19,7 +20,7 @@ export interface ILoadedSpace {
 }
 
 /** One notebook's: the registry with which it shows outputs has these, and a copy for each group. */
-export class WidgetSpaces {
+export class WidgetSpaces implements ILiveOutputs {
   constructor(
     private readonly _service: Pick<IDistService, 'subscribe' | 'sendToWidget'>,
     private readonly _rendermime: IRenderMimeRegistry,
@@ -46,6 +47,10 @@ export class WidgetSpaces {
       this._registries.set(group, registry);
     }
     return registry;
+  }
+
+  open(redraw: () => void): SharedViews {
+    return new SharedViews(this, redraw);
   }
 
   /** Emitted with a group when `findShared` may return something else. */
@@ -77,7 +82,7 @@ export class WidgetSpaces {
       this._spaces.delete(group); // the next widget tries again
       return null;
     }
-    const { WidgetSpace } = await loadedAtLast(() => import('./space'));
+    const { WidgetSpace } = await loadedAtLast(() => import('./comms/space'));
     // Nested widgets, as in an Output widget, are shown like others.
     const rendermime = this.registryOf(group);
     const space = new WidgetSpace({ service: this._service, group, rendermime, context: this._context, library });

@@ -6,10 +6,10 @@ import type { IManager, IWidgetModel } from '@jupyter-widgets/jupyterlab-manager
 import { PromiseDelegate } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
-import { DistError } from '../../services/errors';
-import type { ICommNews, ICommsMessage, ICommState, IErrorBody, TopicMessage } from '../../services/protocol';
-import type { ITopicSubscription } from '../../services/channel/topics';
-import type { IDistService } from '../../tokens';
+import { DistError } from '../../../services/errors';
+import type { ICommNews, ICommsMessage, ICommState, IErrorBody, TopicMessage } from '../../../services/protocol';
+import type { ITopicSubscription } from '../../../services/channel/topics';
+import type { IDistService } from '../../../tokens';
 import { RankKernel } from './rankkernel';
 import { isShared, SharedWidgets } from './shared';
 import { WidgetStates } from './states';

@@ -2,9 +2,9 @@
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { PanelLayout, Widget } from '@lumino/widgets';
-import type { ILoadedSpace } from '../../model/comms/spaces';
+import type { ILoadedSpace } from './spaces';
 import { formatRanks } from '../../model/format/ranks';
-import type { ITrouble, WidgetSpace } from '../../model/comms/space';
+import type { ITrouble, WidgetSpace } from './comms/space';
 
 export interface IWidgetViewOptions {
   trans: TranslationBundle;

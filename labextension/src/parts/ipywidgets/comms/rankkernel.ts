@@ -6,8 +6,8 @@ import type { Kernel, KernelMessage } from '@jupyterlab/services';
 import { JSONObject, PromiseDelegate, UUID } from '@lumino/coreutils';
 import { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
-import type { ICommNews, ICommRequest, ICommState } from '../../services/protocol';
-import type { ICommContent } from '../../services/service';
+import type { ICommNews, ICommRequest, ICommState } from '../../../services/protocol';
+import type { ICommContent } from '../../../services/service';
 import { decodeBuffers, encodeBuffers } from './buffers';
 import { IRankWidget, NO_RANK } from './shared';
 

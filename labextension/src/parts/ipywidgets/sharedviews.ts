@@ -1,10 +1,10 @@
 /** Puts one view in the place of equal widgets of all ranks. */
 import type { IMimeBundle, IOutput } from '@jupyterlab/nbformat';
-import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
-import { ExecutionState, FINAL_STATES } from '../../services/protocol';
-import { groupedBy } from '../format/grouped';
-import { expandRanks } from '../format/ranks';
+import { FINAL_STATES } from '../../services/protocol';
+import { groupedBy } from '../../model/format/grouped';
+import { expandRanks } from '../../model/format/ranks';
+import type { ILiveItem, ILiveItems, ILiveOutput } from '../../model/outputs/liveoutputs';
 
 /** Finds the widget that stands for equal ones of ranks. */
 export interface ISharedFinder {
@@ -16,22 +16,8 @@ export interface ISharedFinder {
 
 export const WIDGET_MIME = 'application/vnd.jupyter.widget-view+json';
 
-interface ISharedItem {
-  key: string;
-  ranks: string;
-  output?: IOutput;
-}
-
-interface ISharedOutput<T> {
-  group: { id: string };
-  /** The ranks of the cell. */
-  ranks: string;
-  state: ExecutionState;
-  items: readonly T[];
-}
-
 /** The shared widgets of one output. */
-export class SharedViews implements IDisposable {
+export class SharedViews implements ILiveItems {
   constructor(
     private readonly _widgets: ISharedFinder,
     private readonly _redraw: () => void
@@ -47,7 +33,7 @@ export class SharedViews implements IDisposable {
   }
 
   /** The items to show. While the cell runs, each rank's widgets are shown, because their states differ from moment to moment. */
-  apply<T extends ISharedItem>({ group, ranks, state, items }: ISharedOutput<T>): readonly T[] {
+  apply<T extends ILiveItem>({ group, ranks, state, items }: ILiveOutput<T>): readonly T[] {
     const withWidgets = FINAL_STATES.has(state) ? items.filter(item => widgetOf(item) !== null) : [];
     if (withWidgets.length === 0) {
       return items;
@@ -73,7 +59,7 @@ export class SharedViews implements IDisposable {
   }
 
   /** An item like this one. Its output stays the same object, so that it is not drawn again. */
-  private _shared<T extends ISharedItem>(item: T, ranks: string, model_id: string): T {
+  private _shared<T extends ILiveItem>(item: T, ranks: string, model_id: string): T {
     let made = this._made.get(model_id);
     if (made?.from !== item.output) {
       const data = item.output!.data as IMimeBundle;
@@ -92,7 +78,7 @@ export class SharedViews implements IDisposable {
 }
 
 /** The id of the widget that an item shows. */
-function widgetOf({ output }: ISharedItem): string | null {
+function widgetOf({ output }: ILiveItem): string | null {
   const view = (output?.data as IMimeBundle | undefined)?.[WIDGET_MIME] as { model_id?: unknown } | undefined;
   return typeof view?.model_id === 'string' ? view.model_id : null;
 }
