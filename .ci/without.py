@@ -28,8 +28,11 @@ SMOKE = (
     "tests/agent/test_agent.py",
     "tests/extending/test_seams.py",
 )
-# Of parts whose tests start engines: the tests that start none.
-TESTS = {"clusters": ("tests/clusters/test_options.py", "tests/clusters/test_following.py")}
+# Of parts whose tests start engines, or import frameworks: the tests that do not.
+TESTS = {
+    "clusters": ("tests/clusters/test_options.py", "tests/clusters/test_following.py"),
+    "frameworks": ("tests/frameworks/test_hook.py", "tests/frameworks/test_matrix.py"),
+}
 
 
 def main(arguments: list[str]) -> int:

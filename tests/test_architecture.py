@@ -186,12 +186,11 @@ OF_MATPLOTLIB = {"_cmaps", "_builtin_cmaps"}
 
 
 def test_private_names_of_torch_and_ipython_are_in_their_two_files_alone():
-    """`rank/frameworks` has its own way for those of other frameworks: a fix asks for what it needs."""
-    others = {RANK / "frameworks" / f"{name}.py" for name in ("accelerate", "fastai", "lightning")}
-    assert all(path.exists() for path in COMPAT | others)
+    """Fixes of other frameworks have their own way: a fix asks for what it needs."""
+    assert all(path.exists() for path in COMPAT)
     of_parts = [*(ROOT / "jupyter_dist" / "parts").glob("*/rank")]
     paths = [path for room in (RANK, ROOT / "jupyter_dist" / "objects", *of_parts) for path in room.rglob("*.py")]
-    trees = {path: ast.parse(path.read_text()) for path in paths if path not in others}
+    trees = {path: ast.parse(path.read_text()) for path in paths}
     own = set(own_private_names(trees.values())) | OF_PYTHON | OF_PROTOCOLS | OF_OBJECTS | OF_PANDAS | OF_MATPLOTLIB
     for path in trees.keys() - COMPAT:
         found = set(private_names_of_others(trees[path], own))

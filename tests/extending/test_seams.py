@@ -67,6 +67,10 @@ def test_a_cell_of_a_magic_of_a_part_sends_an_output_of_its_kind(agent):
     assert mine == [(1, {"line": "all", "lines": 2})]
 
 
+def test_a_fix_of_a_part_is_made_when_a_cell_imports_the_module(agent):
+    assert agent.run("import colorsys; assert colorsys.counted == 'mended'")["state"] == "ok"
+
+
 def test_a_part_hears_of_the_end_of_the_allocation_and_adds_to_the_group(agent):
     assert agent.request("ends", at=5e9)[0]["group"]["known_ends"] == [5e9]
     assert agent.request("ends", at=None)[0]["group"]["known_ends"] == [5e9, None]

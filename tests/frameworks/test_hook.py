@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from jupyter_dist.rank.frameworks.hook import FIXES
+from jupyter_dist.protocol.parts import find_modules
+from jupyter_dist.rank.frameworks.hook import fixes_of
 from jupyter_dist.rank.frameworks.torch import _differences as differences
 
 
@@ -81,7 +82,7 @@ def test_what_was_imported_before_is_fixed_as_well():
 
 
 def test_every_fix_names_a_version_and_says_what_it_does():
-    for module, fixes in FIXES.items():
+    for module, fixes in fixes_of(find_modules("fixes")).items():
         for fix in fixes:
             assert fix.seen_with[0].isdigit(), module
             assert fix.apply.__doc__, module

@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from jupyter_dist.rank.frameworks.hook import FIXES
+from jupyter_dist.protocol.parts import find_modules
+from jupyter_dist.rank.frameworks.hook import fixes_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "frameworks.md").read_text()
@@ -38,7 +39,7 @@ def test_every_test_of_a_framework_is_on_the_page():
 
 
 def test_every_fix_is_on_the_page_in_its_version():
-    for fixes in FIXES.values():
+    for fixes in fixes_of(find_modules("fixes")).values():
         for fix in fixes:
             framework = fix.package.replace("-", "_")
             (row,) = re.findall(rf"^\| .*\b{framework}\b.*?\| ([\d.]+) \|", PAGE, re.MULTILINE)

@@ -1,1 +1,1 @@
-"""The fixes with which unmodified training frameworks run in ranks, one file per framework."""
+"""Fixes of modules, made when a rank imports them: of torch and comms here, and of parts and other packages."""

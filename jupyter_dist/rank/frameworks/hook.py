@@ -10,14 +10,15 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from . import accelerate, fastai, lightning, torch, widgets
+from jupyter_dist.protocol.parts import PartModules, find_modules
+
+from . import torch, widgets
 from .fix import Fix, RankContext
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
 # Fixes of other packages in the ranks' Python: each has the name of its module, and is not loaded before the module.
 ENTRY_POINTS = "jupyter_dist.framework_fixes"
-FIXES: dict[str, list[Fix]] = {**torch.FIXES, **lightning.FIXES, **accelerate.FIXES, **fastai.FIXES, **widgets.FIXES}
 
 
 class ImportHook(MetaPathFinder):
@@ -25,6 +26,10 @@ class ImportHook(MetaPathFinder):
 
     def __init__(self) -> None:
         self.context = RankContext()
+        found = find_modules("fixes")
+        self._fixes = fixes_of(found)
+        for sentence in found.problems:
+            self.context.log(f"jupyter_dist: {sentence}\n")
         self._points = metadata.entry_points(group=ENTRY_POINTS)
 
     @classmethod
@@ -35,7 +40,7 @@ class ImportHook(MetaPathFinder):
                 return finder
         hook = cls()
         sys.meta_path.insert(0, hook)
-        for name in [name for name in {*FIXES, *hook._points.names} if name in sys.modules]:
+        for name in [name for name in {*hook._fixes, *hook._points.names} if name in sys.modules]:
             hook._imported(sys.modules[name])
         return hook
 
@@ -43,7 +48,7 @@ class ImportHook(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of the other finders, with a loader that applies the fixes afterwards."""
-        if fullname not in FIXES and fullname not in self._points.names:
+        if fullname not in self._fixes and fullname not in self._points.names:
             return None
         for finder in sys.meta_path:
             if finder is not self and hasattr(finder, "find_spec"):
@@ -69,7 +74,7 @@ class ImportHook(MetaPathFinder):
             loader.exec_module = exec_module  # type: ignore[method-assign]
 
     def _imported(self, module: ModuleType) -> None:
-        for fix in [*FIXES.get(module.__name__, ()), *self._fixes_of_others(module.__name__)]:
+        for fix in [*self._fixes.get(module.__name__, ()), *self._fixes_of_others(module.__name__)]:
             try:
                 fix.apply(self.context, module)
             except Exception as err:  # an import of the user must never fail because of a fix
@@ -90,6 +95,15 @@ class ImportHook(MetaPathFinder):
     def _log(self, fix: Fix, line: str) -> None:
         if fix.does:
             self.context.log(f"jupyter_dist: {fix.package} {_version(fix)}: {line}\n")
+
+
+def fixes_of(parts: PartModules) -> dict[str, list[Fix]]:
+    """Return the fixes of this package and of the modules `fixes` of parts, by the module that is imported."""
+    found: dict[str, list[Fix]] = {}
+    for fixes in (torch.FIXES, widgets.FIXES, *(module.FIXES for module in parts.modules.values())):
+        for name, more in fixes.items():
+            found.setdefault(name, []).extend(more)
+    return found
 
 
 def _version(fix: Fix) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .fix import Fix, RankContext, after, before, need
+from jupyter_dist.rank.frameworks.fix import Fix, RankContext, after, before, need
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 

@@ -7,7 +7,7 @@ import sys
 import weakref
 from typing import Any
 
-from .fix import Fix, RankContext, after, before, need
+from jupyter_dist.rank.frameworks.fix import Fix, RankContext, after, before, need
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
