@@ -124,14 +124,15 @@ def test_a_verdict_that_names_no_rank_gets_what_nccl_reports(ras):
     group = group_with("nccl", NCCL_RAS_ADDR=ras)
     watch = HangWatch(
         AgentCore(
-            group,
-            Proving(),
-            Looks(group),
-            lambda rank: group.ranks[rank],
-            lambda _: None,
-            lambda: None,
-            lambda: None,
-            lambda _: None,
+            group=group,
+            proving=Proving(),
+            looks=Looks(group),
+            begun_rank=lambda rank: group.ranks[rank],
+            execution_changed=lambda _: None,
+            status_changed=lambda: None,
+            group_answer=lambda: None,
+            interrupt=lambda _: None,
+            send=lambda *_: None,
         )
     )
     part = {"ranks": "0", "state": "waits", "place": None, "call": "all_reduce"}

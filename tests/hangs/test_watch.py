@@ -18,14 +18,15 @@ NUM_RANKS = 64
 
 def core_of(group):
     return AgentCore(
-        group,
-        Proving(),
-        Looks(group),
-        lambda rank: group.ranks[rank],
-        lambda _: None,
-        lambda: None,
-        lambda: None,
-        lambda _: None,
+        group=group,
+        proving=Proving(),
+        looks=Looks(group),
+        begun_rank=lambda rank: group.ranks[rank],
+        execution_changed=lambda _: None,
+        status_changed=lambda: None,
+        group_answer=lambda: None,
+        interrupt=lambda _: None,
+        send=lambda *_: None,
     )
 
 
