@@ -2,9 +2,7 @@ import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { commandsPlugin } from './plugins/commands/commands';
 import { deletedCellsPlugin } from './plugins/cells/deletedcells';
 import { executorPlugin, guardPlugin, kernelExecutorPlugin } from './plugins/cells/executor';
-import { longCellsPlugin } from './plugins/cells/longcellsplugin';
 import { attachPlugin, notebooksPlugin } from './plugins/cells/notebooksplugin';
-import { nodeWarningsPlugin } from './plugins/shell/nodewarnings';
 import { runningPlugin } from './plugins/shell/running';
 import { cellOffersPlugin, newNotebookPlugin, starterPlugin } from './plugins/notebook/startgroups';
 import { rankKernelPlugin } from './plugins/cells/rankkernelplugin';
@@ -14,7 +12,6 @@ import { executionsPlugin, groupsPlugin, servicePlugin } from './plugins/service
 import { sessionDialogsPlugin } from './plugins/cells/sessiondialogs';
 import { sidebarPlugin } from './plugins/shell/sidebarplugin';
 import { statePlugin } from './plugins/state/stateplugin';
-import { statusPlugin } from './plugins/shell/statusbarplugin';
 import { launcherPlugin } from './plugins/commands/launchersection';
 import { partPlugins } from './parts';
 
@@ -34,8 +31,6 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   guardPlugin,
   attachPlugin,
   deletedCellsPlugin,
-  nodeWarningsPlugin,
-  longCellsPlugin,
   cellOffersPlugin,
   newNotebookPlugin,
   launcherPlugin,
@@ -49,7 +44,6 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   sessionDialogsPlugin,
   sidebarPlugin,
   runningPlugin,
-  statusPlugin,
   ...partPlugins
 ];
 

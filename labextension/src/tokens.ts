@@ -89,8 +89,6 @@ export const CommandIDs = {
   showSidebar: 'jupyter-dist:show-sidebar',
   /** Set a target for the selected cells only. */
   overrideCell: 'jupyter-dist:override-cell',
-  /** Ask the browser whether it may show notifications of long cells. */
-  allowNotifications: 'jupyter-dist:allow-notifications',
   /** Focus the rank picker of the current notebook. */
   focusPicker: 'jupyter-dist:focus-picker'
 } as const;

@@ -9,12 +9,15 @@ import hangs from './hangs/plugin';
 import introspection from './introspection/plugin';
 import ipywidgets from './ipywidgets/plugin';
 import logpanel from './logpanel/plugin';
+import longcells from './longcells/plugin';
+import nodewarnings from './nodewarnings/plugin';
 import parking from './parking/plugin';
 import peek from './peek/plugin';
 import profile from './profile/plugin';
 import saves from './saves/plugin';
 import script from './script/plugin';
 import slow from './slow/plugin';
+import statusbar from './statusbar/plugin';
 import timeline from './timeline/plugin';
 import undo from './undo/plugin';
 import variables from './variables/plugin';
@@ -29,12 +32,15 @@ export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [
   introspection,
   ipywidgets,
   logpanel,
+  longcells,
+  nodewarnings,
   parking,
   peek,
   profile,
   saves,
   script,
   slow,
+  statusbar,
   timeline,
   undo,
   variables

@@ -2,7 +2,7 @@ import { Notification } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { IGroup } from '../../services/protocol';
-import { NodeWarnings } from './nodewarnings';
+import { NodeWarnings } from './plugin';
 
 const SOON = 'The job is about to reach its time limit. That is at 14:05. Save what you need.';
 const EARLIER = 'Slurm ends the job early. That is at 13:50. Save what you need.';

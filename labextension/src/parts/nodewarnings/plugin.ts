@@ -5,7 +5,7 @@ import { IDistGroups } from '../../tokens';
 import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 
 /** Notifies before an engine ends the nodes of a group, such as Slurm at a time limit, and of jobs that wait in vain. */
-export const nodeWarningsPlugin: JupyterFrontEndPlugin<void> = {
+const nodeWarningsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:node-warnings',
   description: 'Notifies before the time limit of a group on several machines, and of jobs that cannot start.',
   autoStart: true,
@@ -48,3 +48,5 @@ export class NodeWarnings {
 
   private readonly _shown = new Map<string, { text: string; notice: GroupNotice }>();
 }
+
+export default nodeWarningsPlugin;

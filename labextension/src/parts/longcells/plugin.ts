@@ -3,18 +3,20 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { LongCells } from '../../model/executions/longcells';
+import { LongCells } from './longcells';
 import { loadedAtLast } from '../../services/errors';
 import type { IExecution } from '../../services/protocol';
 import { guarded } from '../../model/contributions';
-import { CommandIDs, IDistExecutions, IDistGroups, IDistHeaderNotes } from '../../tokens';
-import type { Notices } from './longcellnotices';
+import { IDistExecutions, IDistGroups, IDistHeaderNotes } from '../../tokens';
+import type { Notices } from './notices';
 
 const ID = 'jupyter-dist:long-cells';
+/** Ask the browser whether it may show notifications of long cells. */
+const ALLOW = 'jupyter-dist:allow-notifications';
 const DEFAULT_SECONDS = 60;
 
 /** Notifies the user when a long cell on ranks has ended, has failed, or cannot end. */
-export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
+const longCellsPlugin: JupyterFrontEndPlugin<void> = {
   id: ID,
   description: 'Notifies when a long cell on ranks has ended, failed or cannot end.',
   autoStart: true,
@@ -37,7 +39,7 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
       loaded.changed.connect(read);
       read();
     });
-    app.commands.addCommand(CommandIDs.allowNotifications, {
+    app.commands.addCommand(ALLOW, {
       label: trans.__('Allow Browser Notifications of Long Cells'),
       caption: trans.__(
         'Ask the browser to show when a long cell on ranks has ended, also while you look at another window'
@@ -46,11 +48,11 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
       isEnabled: () => permission() === 'default',
       execute: () => window.Notification.requestPermission()
     });
-    palette?.addItem({ command: CommandIDs.allowNotifications, category: trans.__('Ranks') });
-    const allow = (): void => void app.commands.execute(CommandIDs.allowNotifications);
+    palette?.addItem({ command: ALLOW, category: trans.__('Ranks') });
+    const allow = (): void => void app.commands.execute(ALLOW);
     let notices: Promise<Notices> | null = null;
     const load = async (): Promise<Notices> => {
-      const module = await loadedAtLast(() => import(/* webpackChunkName: "longcells" */ './longcellnotices'));
+      const module = await loadedAtLast(() => import(/* webpackChunkName: "longcells" */ './notices'));
       return new module.Notices({ app, tracker, trans, permission, allow });
     };
     const cells = new LongCells(
@@ -77,3 +79,5 @@ function reasonOf({ items }: IDistHeaderNotes, execution: IExecution): string | 
 function permission(): NotificationPermission {
   return 'Notification' in window ? window.Notification.permission : 'denied';
 }
+
+export default longCellsPlugin;

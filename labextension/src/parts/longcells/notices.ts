@@ -3,13 +3,13 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { Notification } from '@jupyterlab/apputils';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { ILongCell } from '../../model/executions/longcells';
+import type { ILongCell } from './longcells';
 import type { IExecution } from '../../services/protocol';
 import { formatSeconds } from '../../model/format/quantities';
 import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
 import { stateWord } from '../../widgets/states/statewords';
-import { showCell } from '../notebook/showcell';
+import { showCell } from '../../plugins/notebook/showcell';
 
 const AUTO_CLOSE_MS = 10_000;
 const MARK = '\u25CF ';

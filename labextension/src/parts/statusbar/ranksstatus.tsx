@@ -5,9 +5,9 @@ import React from 'react';
 import { isStarting } from '../../model/format/states';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups } from '../../tokens';
-import { useClock, useSignal } from '../base/hooks';
-import { StateGlyph } from './stateglyph';
-import { groupLight, groupSummary } from './statewords';
+import { useClock, useSignal } from '../../widgets/base/hooks';
+import { StateGlyph } from '../../widgets/states/stateglyph';
+import { groupLight, groupSummary } from '../../widgets/states/statewords';
 
 export interface IStatusOptions {
   readonly groups: IDistGroups;

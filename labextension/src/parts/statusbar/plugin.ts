@@ -4,11 +4,11 @@ import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { getNotebookTarget } from '../../model/targets/target';
 import { CommandIDs, IDistGroups } from '../../tokens';
-import { RanksStatus } from '../../widgets/states/statusbar';
-import { GroupChoice } from '../commands/groupchoice';
+import { RanksStatus } from './ranksstatus';
+import { GroupChoice } from '../../plugins/commands/groupchoice';
 
 /** The group in the status bar. */
-export const statusPlugin: JupyterFrontEndPlugin<void> = {
+const statusPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:statusbar',
   description: 'Shows the group of ranks and its state in the status bar.',
   autoStart: true,
@@ -59,3 +59,5 @@ function noteKernelless(panel: NotebookPanel | null): void {
   const isOnRanks = model !== null && getNotebookTarget(model) !== null;
   document.body.dataset.jpdKernelless = String(isOnRanks && !panel?.sessionContext.session?.kernel);
 }
+
+export default statusPlugin;
