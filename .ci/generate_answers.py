@@ -8,21 +8,25 @@ from __future__ import annotations
 import ast
 import textwrap
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
 
 from generate_client import Function, docstring, formatted, functions_of_part, imports_of_parts, passed, typing_only
+from typing_extensions import NotRequired, get_type_hints
 
 from jupyter_dist.protocol import states
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.operations import OPERATIONS, PARAMETERS, Operation
 from jupyter_dist.protocol.parts import find_modules
-from jupyter_dist.protocol.schemas import fields_of, schema_name, types_in
+from jupyter_dist.protocol.schemas import fields_of, replace_states, schema_name, types_in
+from jupyter_dist.protocol.wire import requests
 
 CLIENT = Path(__file__).parents[1] / "jupyter_dist" / "client"
 INFOS = CLIENT / "answers" / "infos.py"
 PLAIN = CLIENT / "asynchronous" / "plain.py"
+KEYWORDS = CLIENT / "answers" / "keywords.py"
 OF_PARTS = CLIENT / "ofparts.py"
 RESULT = CLIENT / "results" / "plain.py"
 
@@ -38,6 +42,14 @@ from typing import Any, Literal
 from jupyter_dist.protocol.states import ExecutionState, GroupState, NodeState, RankState
 
 from .base import ApiObject
+'''
+KEYWORDS_HEAD = '''"""Keyword arguments with those of parts. Made by `make generate` from rows of options: edit that."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from jupyter_dist.protocol.wire import requests
 '''
 PLAIN_HEAD = '''"""Plain calls of the API. Made by `make generate` from jupyter_dist/protocol/operations: edit that."""
 
@@ -97,7 +109,13 @@ BY_HAND = {
 
 def answer_sources() -> dict[Path, str]:
     """Return the texts of the files."""
-    sources = {INFOS: infos_source(), PLAIN: plain_source(), OF_PARTS: of_parts_source(), RESULT: result_source()}
+    sources = {
+        INFOS: infos_source(),
+        KEYWORDS: keywords_source(),
+        PLAIN: plain_source(),
+        OF_PARTS: of_parts_source(),
+        RESULT: result_source(),
+    }
     return {path: formatted(text, path) for path, text in sources.items()}
 
 
@@ -127,6 +145,18 @@ def _names_of_parts() -> list[str]:
     return [
         f"from jupyter_dist.client.ofparts import {name}" for each in PARTS_OF_CLIENT.values() for name in each.__all__
     ]
+
+
+def keywords_source() -> str:
+    """Return the text of keywords.py."""
+    words = ", ".join(map(repr, replace_states()))
+    source = f"{KEYWORDS_HEAD}\nReplaceState = Literal[{words}]  # of replaced ranks\n"
+    for model in (requests.StartOptions, requests.RunOptions):
+        own = get_type_hints(model, localns={"NotRequired": NotRequired})
+        added = [f"    {name}: {type_source(hint)}" for name, (hint, _) in fields_of(model).items() if name not in own]
+        source += f'\n\nclass {model.__name__}(requests.{model.__name__}, total=False):\n    """{model.__doc__}"""\n\n'
+        source += "\n".join(added)
+    return source
 
 
 def infos_source() -> str:
@@ -211,10 +241,26 @@ def plain_source() -> str:
             is_left_out = each.name in written[cls] | NO_METHOD | BY_HAND | of_parts or each.is_file
             if each.is_of_group == of_group and not is_left_out:
                 parts.append(_call_source(each))
+        if of_group:
+            parts += kept_options()
     parts += _methods_of_parts("asynchronous")
     parts.append('\n\nclass PlainAsyncExecution:\n    """Methods of AsyncExecution that parts add."""\n')
     parts += _methods_of_parts("execution")
     return "\n".join(parts)
+
+
+def kept_options() -> Iterator[str]:
+    """Yield an attribute for each option of runs that a group keeps, as KEPT_OPTIONS of parts declares it."""
+    hints = fields_of(requests.RunOptions)
+    for name, sentence in (
+        pair for part in PARTS_OF_CLIENT.values() for pair in getattr(part, "KEPT_OPTIONS", {}).items()
+    ):
+        kind = type_source(hints[name][0])
+        yield f'    @property\n    def {name}(self) -> {kind}:\n        """{sentence}"""'
+        yield f"        return {kind}(self.run_options.get({name!r}, False))\n"
+        yield f"    @{name}.setter\n    def {name}(self, value: {kind}) -> None:"
+        yield f"        self.run_options.pop({name!r}, None)"
+        yield f"        if value:\n            self.run_options[{name!r}] = value\n"
 
 
 def _methods_of_parts(module: str) -> list[str]:

@@ -122,7 +122,7 @@ def class_source(found: list[Function], name: str, blocking: str, attribute: str
     yield f'    """Plain methods of {blocking}: each waits for the method of {name} with its name."""'
     yield f"    {attribute}: {name}\n    _loop: LoopThread"
     for method in found:
-        if not method.name.startswith("_") and method.name not in left_out and not is_setter(method):
+        if not method.name.startswith("_") and method.name not in left_out:
             yield from method_source(method, name, attribute)
 
 
@@ -156,7 +156,12 @@ def method_source(method: Function, name: str, attribute: str) -> Iterator[str]:
     assert method.returns is not None, method.name
     returns = ast.unparse(method.returns)
     call = f"self.{attribute}.{method.name}"
-    doc = docstring(method)
+    doc = "" if is_setter(method) else docstring(method)
+    if is_setter(method):
+        (value,) = method.args.args[1:]
+        yield f"    @{method.name}.setter\n    def {method.name}({ast.unparse(method.args)}) -> None:"
+        yield f"        {call} = {value.arg}"
+        return
     if method.decorator_list:
         assert ast.unparse(method.decorator_list[0]) == "property", method.name
         yield f"    @property\n    def {method.name}(self) -> {returns}:\n        {doc}\n        return {call}"

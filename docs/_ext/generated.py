@@ -32,7 +32,7 @@ from jupyter_dist.parts.clusters.slurm.launcher import SlurmLauncher
 from jupyter_dist.parts.ddip.dipmagics import DipMagics
 from jupyter_dist.parts.mcp.command import McpCommand
 from jupyter_dist.protocol.models import machine, models
-from jupyter_dist.protocol.schemas import object_schema, schema_name
+from jupyter_dist.protocol.schemas import object_schema, replace_states, schema_name
 from jupyter_dist.protocol.wire import requests
 from jupyter_dist.server.extension import DistApp
 from jupyter_dist.server.http.base import STATUS_OF_CODE
@@ -295,6 +295,12 @@ def start_options() -> Lines:
     yield from _fields(object_schema(requests.StartOptions, closed=True))
 
 
+def states_of_replaced() -> Lines:
+    """What ranks can begin with that replace dead ones."""
+    rows = ((f"`{name}`", text) for name, text in replace_states().items())
+    yield from table(("state", "new ranks begin with"), rows)
+
+
 def run_options() -> Lines:
     """The keyword arguments of `run` and `submit` in Python."""
     yield from _fields(object_schema(requests.RunOptions, closed=True))
@@ -373,6 +379,7 @@ GENERATORS: dict[str, Callable[[], Lines]] = {
         operations,
         schemas,
         start_options,
+        states_of_replaced,
         run_options,
         tokens,
         lab_commands,

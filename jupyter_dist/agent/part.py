@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from jupyter_dist.agent.contact.server_link import Answer, RequestHandler
 from jupyter_dist.agent.group.cells.execution import AgentExecution
@@ -18,8 +18,11 @@ from jupyter_dist.agent.group.replacing.replacement import WayToReplace
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.watch.look import Looks
 from jupyter_dist.protocol import parts
+from jupyter_dist.protocol.field import options_of
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,10 @@ class AgentPart:
 
     def __init__(self, core: AgentCore) -> None:
         self.core = core
+
+    def options(self, kind: type[T]) -> T:
+        """Return the options of the group of this part: `kind` is `GROUP_OPTIONS` of its module `api`."""
+        return options_of(kind, self.core.group.spec.options)
 
     def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution, before the server gets it. Called for every cell, so it must be short.

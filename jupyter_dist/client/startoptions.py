@@ -1,4 +1,4 @@
-"""The options of a start as arguments of commands and magics, each made of its field of StartOptions."""
+"""The options of a start, and the states of replaced ranks, as arguments of commands and magics, made of their rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from jupyter_dist.protocol.ranks import ranks_per_node
-from jupyter_dist.protocol.schemas import Schema, body_schema
+from jupyter_dist.protocol.schemas import Schema, body_schema, replace_states
 from jupyter_dist.protocol.wire.requests import StartOptions
 
 OPTIONS: Mapping[str, Schema] = body_schema(StartOptions)["properties"]
@@ -72,6 +72,13 @@ def add_start_options(
         text = (texts or {}).get(name, field["description"]).replace("%", "%%")
         words = [*([SHORT[name]] if short and name in SHORT else []), word_of(name)]
         parser.add_argument(*words, dest=name, help=text, **_form(name, field))
+
+
+def add_replace_state(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add the argument for what ranks begin with that replace dead ones; `text` begins its help."""
+    states = replace_states()
+    words = "; ".join(f"{state}: {meaning}" for state, meaning in states.items())
+    parser.add_argument("--state", choices=tuple(states), default="empty", help=f"{text}. {words.replace('%', '%%')}")
 
 
 def _form(name: str, field: Schema) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 from IPython.core.magic import Magics
 
 from jupyter_dist.client import Group, JupyterDistError
+from jupyter_dist.client.answers.keywords import ReplaceState
 from jupyter_dist.client.blocking.report import ending_text, replaced_text
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.client.startoptions import given_options
@@ -83,7 +84,7 @@ class RankMagics(Magics):
         print(f"Group '{group.name}': {group.world_size} new ranks.")
         self._follow_new("all")
 
-    def replace(self, state: Literal["empty", "copy", "save", "undo"] = "empty", **options: Any) -> None:
+    def replace(self, state: ReplaceState = "empty", **options: Any) -> None:
         """Start new processes for dead ranks, set up as before; the others keep theirs."""
         group = self.session.group()
         dead = str(RankSet(rank.rank for rank in group.status().ranks if rank.state == "dead"))

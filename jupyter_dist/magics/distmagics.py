@@ -13,7 +13,7 @@ from jupyter_dist.client.blocking.report import (
     sample_if_any,
     status_text,
 )
-from jupyter_dist.client.startoptions import OPTIONS, add_start_options, word_of
+from jupyter_dist.client.startoptions import OPTIONS, add_replace_state, add_start_options, word_of
 from jupyter_dist.magics.automode import AutoMode
 from jupyter_dist.magics.base import RankMagics, joined, start_fields
 from jupyter_dist.magics.completion import RankNames
@@ -68,13 +68,7 @@ def restart_parser() -> MagicParser:
     """Return the parser of `%dist_restart`."""
     parser = MagicParser("%dist_restart")
     parser.add_argument("-d", "--dead", action="store_true", help="only dead ranks; the others keep their variables")
-    parser.add_argument(
-        "--state",
-        choices=("empty", "copy", "save", "undo"),
-        default="empty",
-        help="with -d: what new ranks begin with: nothing, copies of what the others have alike, the last save, or "
-        "copies after the others have undone the cell in which these died",
-    )
+    add_replace_state(parser, "with -d: what new ranks begin with")
     parser.add_argument("--save", help="with --state save: another save")
     parser.add_argument("--all-names", action="store_true", help="with --state copy: also names that ranks differ in")
     return parser

@@ -15,9 +15,10 @@ from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.client.bundles.outputs import in_notebook
 from jupyter_dist.client.displays.changing import Changing
 from jupyter_dist.client.displays.live import show_live
+from jupyter_dist.protocol.operations import ENDED_NOTES
 from jupyter_dist.protocol.ranks import RankSet, in_words
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
-from jupyter_dist.protocol.wire.requests import MAX_GRACE_SECONDS
+from jupyter_dist.protocol.wire.specs import MAX_GRACE_SECONDS
 
 from .failures import CellInterrupted
 
@@ -126,7 +127,7 @@ class Session:
         self._client: Client | None = None
         self._group: Group | None = None
         self.followers: list[Follower] = []
-        self.keep_undo = False  # whether cells keep the state before them
+        self.run_options: dict[str, Any] = {}  # of each cell that has no other value
         self.changing = Changing()
 
     @property
@@ -204,8 +205,8 @@ class Session:
         Raises:
             RankError: if a rank failed. KeyboardInterrupt: if Ctrl-C has stopped the ranks.
         """
-        if self.keep_undo and not fields.get("silent"):
-            fields.setdefault("keep_undo", True)
+        if not fields.get("silent"):
+            fields = {**self.run_options, **fields}
         # One request in the usual case: the answer reports problems of the group.
         group = self._group or self.group()
         try:
@@ -215,6 +216,10 @@ class Session:
                 raise
             execution = self._host.submit(self.group(), code, ranks, fields, show)
         return self._host.show(execution, show, self.changing).raise_for_error()
+
+    def keep(self, **options: Any) -> None:
+        """Run cells with these options from now on; a cell may have another value. False: without."""
+        self.run_options = {name: value for name, value in {**self.run_options, **options}.items() if value}
 
     def forget(self) -> None:
         """Drop the group after it was shut down."""
@@ -330,9 +335,9 @@ def show_in_ipython(execution: Execution, show: Show, changing: Changing) -> Res
         changing.update()
         if in_notebook():
             changing.keep(execution, result, display)
-    kept: Any = dict(result.execution).get("undo")
-    if kept and (reason := kept.get("reason")):
-        print(f"This cell cannot be undone. {reason}")
+    for note in ENDED_NOTES:
+        if (sentence := note(result.execution)) is not None:
+            print(sentence)
     return result
 
 

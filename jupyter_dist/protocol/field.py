@@ -1,8 +1,13 @@
-"""How a field of a type is described, for JSON schemas, docs and TypeScript."""
+"""How a field of a type is described, for JSON schemas, docs and TypeScript; and the rows of options and settings."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
+
+T = TypeVar("T")
 
 
 class Field:
@@ -16,3 +21,48 @@ class Field:
 
 
 RankSet = Annotated[str, Field(name="RankSet")]
+
+
+class OptionField(Field):
+    """The row of an option of groups, or of a setting: a field of a dataclass with its name, type and default.
+
+    The setting of the server (`DistApp.NAME`), the request to start a group, its clients, commands, magics and tools,
+    the form of a start and the reference pages are made of it.
+    """
+
+    def __init__(self, setting: str = "", *, start: str = "", **keywords: Any) -> None:
+        """Describe a row.
+
+        Args:
+            setting: what the setting does; empty: servers have none.
+            start: its meaning as an option of a start; empty: starts have none.
+            keywords: limits, as JSON Schema names them: `minimum`, `maximum`, `maxLength`.
+        """
+        super().__init__(start, **keywords)
+        self.setting = setting
+
+
+class OptionRow(NamedTuple):
+    """One option or setting."""
+
+    name: str
+    type: Any
+    option: OptionField
+    default: Any
+
+
+@functools.cache
+def rows(kind: Any) -> tuple[OptionRow, ...]:
+    """Return the rows of a dataclass: its fields that are options or settings."""
+    hints, found = get_type_hints(kind, include_extras=True), []
+    for each in dataclasses.fields(kind):
+        extras = getattr(hints[each.name], "__metadata__", ())
+        if extras and isinstance(extras[-1], OptionField):
+            default = each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
+            found.append(OptionRow(each.name, hints[each.name].__origin__, extras[-1], default))
+    return tuple(found)
+
+
+def options_of(kind: Callable[..., T], values: Mapping[str, Any]) -> T:
+    """Return the options of a dataclass, with the default of each that has no value."""
+    return kind(**{row.name: values[row.name] for row in rows(kind) if row.name in values})

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
 
 from typing_extensions import NotRequired, get_type_hints
 
 from jupyter_dist.protocol.models import differences, machine, memory, models, sentences
 from jupyter_dist.protocol.wire import messages, requests
+from jupyter_dist.protocol.wire.specs import GroupOptions
 
-from .field import Field
+from .field import Field, OptionRow, rows
 from .operations import of_execution, of_group, of_rank, of_server
 from .parts import find_modules
 
@@ -48,6 +50,8 @@ _OF_PARTS = {
     models.ExecutionModel: "EXECUTION_FIELDS",
     models.GroupModel: "GROUP_FIELDS",
     models.RanksBundle: "BUNDLE_FIELDS",
+    requests.RunOptions: "RUN_OPTIONS",
+    requests.RunRequest: "RUN_OPTIONS",
 }
 
 
@@ -63,7 +67,42 @@ def fields_of(model: Any) -> dict[str, tuple[Any, bool]]:
     if (of_parts := _OF_PARTS.get(model)) is not None:
         for module in find_modules("api").modules.values():
             fields.update({name: (hint, False) for name, hint in getattr(module, of_parts, {}).items()})
+    if model in (requests.StartOptions, requests.StartRequest):
+        fields.update({row.name: (Annotated[row.type, row.option], False) for row in start_rows()})
+    if model in (requests.ReplaceRequest, models.ReplaceModel):
+        states, (hint, is_required) = replace_states(), fields["state"]
+        text = f"{get_args(hint)[1].description} {_explained(states)}"
+        fields["state"] = (Annotated[Literal[tuple(states)], Field(text)], is_required)
     return fields
+
+
+def _explained(words: Mapping[str, str]) -> str:
+    return " ".join(f"`{word}`: {meaning}." for word, meaning in words.items())
+
+
+def replace_states() -> dict[str, str]:
+    """Return the words for `state` of a replacement, with their meanings: of the core, and of parts."""
+    found = dict(requests.REPLACE_STATES)
+    for module in find_modules("api").modules.values():
+        found.update(getattr(module, "REPLACE_STATES", {}))
+    return found
+
+
+def run_options_of_parts() -> dict[str, Schema]:
+    """Return the options that parts add to runs, which `RUN_OPTIONS` of their modules `api` declares."""
+    modules = find_modules("api").modules.values()
+    return {name: schema_of(hint) for module in modules for name, hint in getattr(module, "RUN_OPTIONS", {}).items()}
+
+
+def group_options() -> tuple[Any, ...]:
+    """Return the dataclasses with the options of groups: of the core, and `GROUP_OPTIONS` of each part."""
+    modules = find_modules("api").modules.values()
+    return GroupOptions, *(module.GROUP_OPTIONS for module in modules if hasattr(module, "GROUP_OPTIONS"))
+
+
+def start_rows() -> list[OptionRow]:
+    """Return the rows of options of groups that are options of a start, too."""
+    return [row for kind in group_options() for row in rows(kind) if row.option.description]
 
 
 def object_schema(model: Any, *, closed: bool = False) -> Schema:

@@ -61,4 +61,4 @@ class ServerOperations:
 
     async def start(self, key: str | None = None, **wanted: Any) -> models.GroupModel:
         """Start a group with the fields of StartRequest."""
-        return (await self._manager.start(WantedGroup(**wanted), key)).model()
+        return (await self._manager.start(WantedGroup.of(wanted), key)).model()

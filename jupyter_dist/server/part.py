@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from jupyter_dist.protocol import parts
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.field import options_of
 from jupyter_dist.protocol.operations import PART_OPERATIONS
 from jupyter_dist.server.groups.manager import GroupManager, WayToReplace
 from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.mirror.status import GroupStatus
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class ServerPart:
@@ -35,9 +38,17 @@ class ServerPart:
     def adopted(self) -> None:
         """Handle a look for groups of earlier servers, as when a page is opened."""
 
-    def spec_fields(self) -> Mapping[str, Any]:
-        """Return fields of the GroupSpec of a group that starts."""
+    def options(self, kind: type[T]) -> T:
+        """Return the settings of this part: `kind` is `GROUP_OPTIONS` of its module `api`."""
+        return options_of(kind, self.manager.defaults.of_parts)
+
+    def start_options(self) -> Mapping[str, Any]:
+        """Return options of a group that starts which are not as they are configured, such as a whole path."""
         return {}
+
+    def works_at_end(self, options: Mapping[str, Any]) -> bool:
+        """Whether nodes of a group with these options wait for its AgentPart when their engine ends them."""
+        return False
 
     async def before_start(self, request: WantedGroup) -> None:
         """Prepare for a group that starts. A JupyterDistError refuses the start."""
@@ -97,10 +108,14 @@ class ServerParts:
         """Handle a look for groups of earlier servers."""
         self._each("adopted")
 
-    def spec_fields(self) -> dict[str, Any]:
-        """Return fields of the GroupSpec of a group that starts."""
+    def start_options(self) -> dict[str, Any]:
+        """Return options of a group that starts which are not as they are configured."""
         self.start()
-        return {name: value for found in self._each("spec_fields") for name, value in found.items()}
+        return {name: value for found in self._each("start_options") for name, value in found.items()}
+
+    def work_at_end(self, options: Mapping[str, Any]) -> bool:
+        """Whether nodes of a group with these options wait for a part when their engine ends them."""
+        return any(self._each("works_at_end", options))
 
     async def before_start(self, request: WantedGroup) -> None:
         """Prepare for a group that starts. Raises JupyterDistError if a part refuses the start."""

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.field import OptionField
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environments, KernelSpecs
 from jupyter_dist.server.groups.manager import GroupManager
@@ -84,18 +85,68 @@ def _user(handler: Any) -> str:
 
 @dataclass(frozen=True)
 class Settings(GroupDefaults):
-    """All settings with their defaults; DistApp documents each."""
+    """All settings of the core, a row each; settings of parts are in `of_parts`."""
 
-    warm_environment: bool = True
-    forkserver_seconds: float = 60.0
-    on_server_stop: str = "keep"
-    spawner: str = "local"
-    max_pages_per_user: int = 100
-    max_downloads_per_user: int = 8
-    notice_command: tuple[str, ...] = ()
-    notice_seconds: float = 60.0
-    presets: Mapping[str, Any] = field(default_factory=dict)
-    presets_file: str = ""
+    warm_environment: Annotated[
+        bool,
+        OptionField("Whether to keep an agent with torch imported ready for the next start; each takes about 300 MB."),
+    ] = True
+    forkserver_seconds: Annotated[
+        float,
+        OptionField(
+            "How long a process that has imported torch, from which groups are forked, stays after the last server"
+            " that uses it. 0: every group imports torch itself.",
+            minimum=0,
+        ),
+    ] = 60.0
+    on_server_stop: Annotated[
+        Literal["keep", "end"],
+        OptionField(
+            "What happens to groups when the server shuts down: they keep running for the next server, or they end."
+        ),
+    ] = "keep"
+    spawner: Annotated[
+        str,
+        OptionField(
+            "What starts the agents of groups: 'local', or a spawner of another package (entry points"
+            " 'jupyter_dist.spawners')."
+        ),
+    ] = "local"
+    max_pages_per_user: Annotated[
+        int,
+        OptionField(
+            "How many pages and programs of one user may follow groups at once, with one WebSocket each.", minimum=1
+        ),
+    ] = 100
+    max_downloads_per_user: Annotated[
+        int,
+        OptionField(
+            "How many logs one user may download at once; each takes some megabytes of server memory.", minimum=1
+        ),
+    ] = 8
+    presets: Annotated[
+        Mapping[str, Any],
+        OptionField("Presets: options of a start by the name of the preset, which users choose in place of them."),
+    ] = field(default_factory=dict)
+    presets_file: Annotated[
+        str,
+        OptionField(
+            "A YAML file with more presets. Empty: jupyter_dist_presets.yaml in each folder of Jupyter's config path"
+            " ('jupyter --paths')."
+        ),
+    ] = ""
+    notice_command: Annotated[
+        tuple[str, ...],
+        OptionField(
+            "A command to run on this server when a cell that ran for notice_seconds has ended, failed, or cannot end:"
+            " a program and its arguments, run without a shell, with what happened as JSON on its standard input."
+            " Empty: none."
+        ),
+    ] = ()
+    notice_seconds: Annotated[
+        float,
+        OptionField("How long a cell must have run before notice_command is run for it, in seconds.", minimum=0),
+    ] = 60.0
 
 
 def configured_spawner(settings: Settings, runtime_dir: str) -> Spawner:

@@ -210,8 +210,8 @@ class AgentClient:
 
     def submit(self, code: str, ranks, **fields) -> str:
         execution_id = f"e-{uuid.uuid4().hex[:8]}"
-        spec = ExecutionSpec(execution_id=execution_id, ranks=list(ranks), **fields)
-        header, _ = self.request("execute", code.encode(), execution=spec.to_dict())
+        spec = {"execution_id": execution_id, "ranks": list(ranks), **fields}
+        header, _ = self.request("execute", code.encode(), execution=spec)
         self.executions.setdefault(execution_id, header["execution"])
         return execution_id
 

@@ -187,7 +187,7 @@ def test_checks_that_are_off_find_nothing(group):
 
 def test_a_group_that_was_started_without_checks_has_none(tmp_path):
     with AgentProcess(tmp_path / "g", env=preloading(FSDP)) as client:
-        client.start(2, checks=False)
+        client.start(2, options={"checks": False})
         assert client.group["parts"]["checks"] == {"on": False}
         (kind,) = (one for one in kinds.WRONG if one.name == WRONG[0])
         assert run(client, kind) == []

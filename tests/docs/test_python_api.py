@@ -47,7 +47,7 @@ def test_the_asynchronous_class_has_the_same_methods(name):
     blocking, asynchronous = getattr(client, name), getattr(client, f"Async{name}")
     only_blocking = {
         "Client": {"ask", "is_own", "url"},
-        "Group": {"begin", "start", "trust_nodes", "model", "keep_undo"},
+        "Group": {"begin", "start", "trust_nodes", "model"},
         "Execution": {"model", "wait"},
     }
     only_asynchronous = {"Client": {"server"}, "Group": {"stream"}, "Execution": set()}
@@ -69,7 +69,7 @@ def test_what_a_method_returns_is_public_and_no_dict_of_the_api(cls):
     """Besides `model` and `bundle()`, which are JSON."""
     names = {
         name: value
-        for module in (typing_extensions, inspect.getmodule(client.Group))
+        for module in (typing_extensions, infos, inspect.getmodule(client.Group))
         for name, value in vars(module).items()
     }
     for name in set(members(cls)) - {"model", "bundle"}:

@@ -10,6 +10,7 @@ import sysconfig
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 from faults.server import TOKEN, JupyterServer
@@ -57,17 +58,20 @@ def server(tmp_path_factory):
     for path, code in {"uptime/__init__.py": "", **part_of_docs()}.items():
         (home / path).parent.mkdir(exist_ok=True)
         (home / path).write_text(code)
+    with (home / "uptime" / "api.py").open("a") as api:
+        api.write("\n\nfrom .options import UptimeOptions as GROUP_OPTIONS\n")
+        api.write("REPLACE_STATES = {'young': 'no seconds'}\nERROR_CODES = {'too_old': 418}\n")
     install(home, entry_points_of_docs())
     (home / "boards.json").write_text(json.dumps([{"name": "Board 9000", "celsius": 41}]))
     env = {"BOARDS": str(home / "boards.json"), "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(home)])}
-    server = JupyterServer(home, env=env, spawner="nice", on_server_stop="end")
+    server = JupyterServer(home, env=env, spawner="nice", on_server_stop="end", uptime_limit_seconds=90.0)
     yield server
     server.end()
 
 
 @pytest.fixture(scope="module")
 def group(server):
-    return server.start(2)["id"]
+    return server.start(2, uptime_limit_seconds=60)["id"]
 
 
 def said(view):
@@ -81,8 +85,8 @@ def test_a_spawner_of_another_package_starts_the_groups(server, group):
 
 
 def test_a_part_of_another_package_is_an_address_a_command_and_a_tool(server, group):
-    """As docs/design/write-a-part.md has it: four files, and no other line."""
-    assert len(part_of_docs()) == 4
+    """As docs/design/write-a-part.md has it: four files, one more for options, and no other line."""
+    assert part_of_docs().keys() == {f"uptime/{name}.py" for name in ("api", "rank", "agent", "server", "options")}
     paths = {"JUPYTER_RUNTIME_DIR": str(server.runtime), "JUPYTER_TOKEN": TOKEN}
     env = {**os.environ, **paths, "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(server.home)])}
     run = partial(subprocess.run, env=env, capture_output=True, text=True, timeout=PATIENCE, check=True)
@@ -94,6 +98,35 @@ def test_a_part_of_another_package_is_an_address_a_command_and_a_tool(server, gr
     assert re.fullmatch(r"rank 0: \d+ s\nrank 1: \d+ s\n", shown), shown
     tool = "from jupyter_dist.parts.mcp.tools import offered; print(offered(read_only=True)['uptime'].description)"
     assert run([sys.executable, "-c", tool]).stdout == "Show for how long each rank of a group has been running.\n"
+
+
+def test_an_option_of_a_part_of_another_package_is_a_row(server, group):
+    """A setting of the server, an option of each start, and what the group's agent gets."""
+    silent = server.start(1, name="silent")["id"]
+    kept = {json.loads(path.read_text())["spec"]["group_id"]: path for path in server.runtime.rglob("group.json")}
+    options = {name: json.loads(kept[name].read_text())["spec"]["options"] for name in (group, silent)}
+    assert [found["uptime_limit_seconds"] for found in options.values()] == [60, 90.0]
+    with pytest.raises(HTTPError, match="400"):
+        server.start(1, uptime_limit_seconds=-1)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(server.home)])}
+    code = "from jupyter_dist.cli.listing import COMMANDS; print(COMMANDS['start'].load()().parser().format_help())"
+    help_ = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+    assert "--uptime-limit-seconds SECONDS" in help_
+
+
+def test_parts_have_words_for_replaced_ranks_and_codes_of_errors(server, group):
+    with pytest.raises(HTTPError, match="409"):  # no rank is dead
+        server.ask("POST", f"groups/{group}/replace", {"state": "young"})
+    with pytest.raises(HTTPError, match="400"):
+        server.ask("POST", f"groups/{group}/replace", {"state": "old"})
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(server.home)])}
+    code = "from jupyter_dist.server.http.base import STATUS_OF_CODE; print(STATUS_OF_CODE['too_old'])"
+    code += (
+        "; from jupyter_dist.cli.listing import COMMANDS; print(COMMANDS['replace'].load()().parser().format_help())"
+    )
+    said = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+    assert said.startswith("418\n")
+    assert "young: no seconds" in said
 
 
 def test_a_launcher_of_another_package_is_there_and_keeps_the_contract(server, tmp_path):

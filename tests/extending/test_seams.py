@@ -10,6 +10,8 @@ from agent.harness import AgentProcess
 from leaks import nothing_left
 from waits import until
 
+from jupyter_dist.protocol.errors import JupyterDistError
+
 HERE = Path(__file__).parent
 
 
@@ -34,15 +36,15 @@ def agent(tmp_path_factory):
         (folder / name / "agent.py").write_text(code)
     env = installed(folder, {"counting": "counting", "raises": "raises", "empty": "empty"})
     with nothing_left(), AgentProcess(folder / "g", env=env) as client:
-        client.start()
+        client.start(options={"counting_from": 100, "of_no_part": 1})
         yield client
 
 
 def test_a_part_is_told_of_cells_and_adds_to_what_users_see(agent):
     ended = agent.run("kept = 41; print('send')")
-    assert ended["counted"] == 1
+    assert ended["counted"] == 101  # its option is where it begins
     agent.wait(lambda: agent.group["parts"].get("counting", {}).get("ticks", 0) > 1)
-    assert agent.group["parts"]["counting"]["ended"] == 1
+    assert agent.group["parts"]["counting"]["ended"] == 101
     assert agent.group["parts"]["counting"]["rank_changes"]
 
 
@@ -83,6 +85,11 @@ def test_a_part_sends_with_cells_and_calls_its_ranks_by_an_execution(agent):
         "code": "kept = 41 # asks\n",
         "asked": {"counting": {"line": "kept = 41 # asks"}},
     }
+    agent.run("kept = 41 # asks", counting_as="it")  # an option of a run
+    (answer, _) = agent.request("count", ask="counted", more=0)
+    assert answer["received"]["1"][-1]["asked"]["counting"] == {"line": "kept = 41 # asks", "counting_as": "it"}
+    with pytest.raises(JupyterDistError, match="of_no_part"):
+        agent.run("1", of_no_part=True)
     before = answer["ranks"]
     agent.request("call", number=10)
     agent.wait(lambda: {"first", "second"} <= agent.executions.keys())

@@ -30,7 +30,7 @@ def resolve(tmp_path):
             name: dict(zip(some, map(str, some), strict=True)) if not isinstance(some, dict) else some
             for name, some in found.items()
         }
-        return build_spec("g-1", resolve_spec(WantedGroup(**fields), environment, usable, defaults, taken))
+        return build_spec("g-1", resolve_spec(WantedGroup.of(fields), environment, usable, defaults, taken))
 
     return resolve
 
@@ -212,7 +212,7 @@ def test_groups_on_devices_are_parked_after_the_time_of_the_server(tmp_path):
 
     def seconds(**fields):
         usable = {"cuda": {0: "0"}}
-        return resolve_spec(WantedGroup(**fields), CUDA, usable, defaults, ())["park_after_seconds"]
+        return resolve_spec(WantedGroup.of(fields), CUDA, usable, defaults, ())["park_after_seconds"]
 
     assert seconds() == 1800.0
     assert seconds(accelerator="cpu") == 0.0

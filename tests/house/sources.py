@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "jupyter_dist"
 EXTENSION = ROOT / "labextension" / "src"
-GENERATED = {"protocol.ts", "api.ts", "_version.py", "ofparts.py"}
+GENERATED = {"protocol.ts", "api.ts", "_version.py", "ofparts.py", "keywords.py"}
 
 
 @cache

@@ -12,7 +12,14 @@ import pytest
 
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.operations import OPERATIONS
-from jupyter_dist.protocol.schemas import body_schema, components, fields_of, object_schema, schema_name
+from jupyter_dist.protocol.schemas import (
+    body_schema,
+    components,
+    fields_of,
+    object_schema,
+    run_options_of_parts,
+    schema_name,
+)
 from jupyter_dist.protocol.wire import messages, requests
 from jupyter_dist.protocol.wire.specs import ExecutionSpec
 from jupyter_dist.server.groups.resolve import WantedGroup
@@ -67,11 +74,12 @@ def test_every_answer_and_body_is_a_type_of_ours():
 
 
 def test_what_is_asked_for_and_what_is_taken_have_the_same_fields():
-    wanted = {field.name for field in dataclasses.fields(WantedGroup)}
-    assert wanted - {"gpus_per_node"} == set(fields_of(requests.StartRequest))  # the launcher adds it
+    assert WantedGroup.names() - {"gpus_per_node"} == set(fields_of(requests.StartRequest))  # the launcher adds it
     taken = {field.name for field in dataclasses.fields(ExecutionSpec)}
     beside = {"code", "execution_count"}  # agents of 0.3 know no other field of an ExecutionSpec
+    beside |= run_options_of_parts().keys()  # in `options`
     assert set(fields_of(requests.RunRequest)) - beside == taken - {
+        "options",
         "execution_id",
         "owner",
         "transfer",

@@ -65,7 +65,7 @@ def ending(tmp_path):
     with process as client:
         (tmp_path / "saves").mkdir(mode=0o700)
         saves = {"saves_folder": str(tmp_path / "saves"), "save_before_end_seconds": BEFORE_SECONDS}
-        client.start(2, **saves, saves_kept=2)
+        client.start(2, options={**saves, "saves_kept": 2})
         yield client, SavesFolder(tmp_path / "saves")
 
 

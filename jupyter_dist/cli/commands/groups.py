@@ -10,7 +10,7 @@ from typing import Any
 from jupyter_dist.cli.command import Command, add_group_argument, shown
 from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.client.blocking.report import ending_text, replaced_text, resized_text, sample_if_any, status_text
-from jupyter_dist.client.startoptions import add_start_options, given_options
+from jupyter_dist.client.startoptions import add_replace_state, add_start_options, given_options
 
 HERE = {
     "python": "interpreter of the ranks (default: this one)",
@@ -154,8 +154,7 @@ class ReplaceCommand(Command):
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the options for the variables of new ranks, and the group."""
-        states = "nothing, copies of what the others have alike, those of a save, or undo the cell they died in"
-        parser.add_argument("--state", choices=("empty", "copy", "save", "undo"), default="empty", help=states)
+        add_replace_state(parser, "what they begin with")
         parser.add_argument("--others", choices=("leave", "copy"), default="leave", help="names that ranks differ in")
         parser.add_argument("--save", help="the name of the save (default: the newest that fits)")
         parser.add_argument("--folder", help="the folder of the save (default: the server's)")

@@ -1228,7 +1228,10 @@ class ReplaceInfo(ApiObject):
 
     Attributes:
         at: When it began.
-        state: The variables that they were to begin with.
+        state: The variables that they were to begin with. `empty`: nothing. `copy`: copies of what the
+            other ranks have alike, of the lowest one. `save`: their variables in a save; cells that ran
+            since can be run again on them. `undo`: the other ranks undo the cell in which these died, and
+            give them copies as `copy`.
         save: The name of the save.
         seconds: How long it took; null while it is under way.
         error: Why they could not be started, or do not have these variables.

@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.schemas import body_schema
 
 
-def check_names(given: Iterable[str], options: type, *others: str) -> None:
+def check_names(given: Iterable[str], options: Any, *others: str) -> None:
     """Check the names of keyword arguments before a request is made.
 
     Args:
         given: The names.
-        options: A TypedDict, whose fields are the known names.
+        options: A TypedDict of requests.py: its fields, with the fields of parts, are the known names.
         others: Known names of other arguments of the same function.
 
     Raises:
         JupyterDistError: `bad_request`, with the nearest known name in its hint.
     """
-    known = [*options.__annotations__, *others]
+    fields = body_schema(options)["properties"]
+    known = [*fields, *others]
     for name in given:
-        if name not in options.__annotations__:
+        if name not in fields:
             near = get_close_matches(name, known, 1)
             hint = f"Did you mean '{near[0]}'?" if near else f"Known arguments: {', '.join(sorted(known))}."
             raise bad_request(f"There is no argument '{name}'.", hint)

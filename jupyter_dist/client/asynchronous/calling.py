@@ -27,6 +27,8 @@ class Caller(Protocol):
 class GroupCaller(Caller, Protocol):
     """The base of the calls of a group."""
 
+    run_options: dict[str, Any]  # of each run that has no other value
+
     async def last_begun(self) -> str:
         """Return the id of the cell that began last. Raises JupyterDistError `unknown_execution` if none has."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_core.paths import jupyter_runtime_dir
 
+from jupyter_dist.client.answers.keywords import StartOptions
 from jupyter_dist.client.connection.channel import Channel
 from jupyter_dist.client.connection.finding import first_usable
 from jupyter_dist.client.connection.http import Api
@@ -29,7 +30,7 @@ from jupyter_dist.client.servers import (
 from jupyter_dist.objects.segments import Segments
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
-from jupyter_dist.protocol.wire.requests import StartOptions
+from jupyter_dist.protocol.wire import requests
 from jupyter_dist.system.files.places import may_have_groups
 
 from .arguments import check_names
@@ -164,7 +165,7 @@ class AsyncClient(PlainAsyncClient):
                 variables. A name is looked for in the server's folder, and then among the last saves of groups.
             options: The options of StartOptions (docs/reference/python.md), such as `num_ranks`.
         """
-        check_names(options, StartOptions, "name", "wait", "grace_seconds", "restore")
+        check_names(options, requests.StartOptions, "name", "wait", "grace_seconds", "restore")
         saved = None if restore is None else await self._saved(restore)
         if saved is not None and not any(key in options for key in _SHAPE):
             options = {**options, "num_ranks": saved.world_size}

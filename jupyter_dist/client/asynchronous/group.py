@@ -16,6 +16,7 @@ from jupyter_dist.client.answers.infos import (
     MemorySampleInfo,
     RankInfo,
 )
+from jupyter_dist.client.answers.keywords import ReplaceState, RunOptions
 from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.connection.http import new_key
 from jupyter_dist.client.results.result import Result
@@ -27,7 +28,6 @@ from jupyter_dist.protocol.operations import BY_NAME
 from jupyter_dist.protocol.ranks import ranks_in
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES, GroupState
 from jupyter_dist.protocol.wire import requests
-from jupyter_dist.protocol.wire.requests import RunOptions
 from jupyter_dist.system.limits import within
 
 from . import exchange
@@ -57,7 +57,7 @@ class AsyncGroup(PlainAsyncGroup):
         self.client = client
         self.model = model
         self.notices: list[str] = []  # about the group's nodes, as last received
-        self.keep_undo = False  # whether cells keep the state before them, so that they can be undone
+        self.run_options = {}
         self.trust_nodes = False  # whether values that pull, gather and launch return from other machines may run code
 
     @property
@@ -112,10 +112,9 @@ class AsyncGroup(PlainAsyncGroup):
 
     async def submit(self, code: str, ranks: str = "all", **options: Unpack[RunOptions]) -> AsyncExecution:
         """Queue a cell, with the options of RunOptions (docs/reference/python.md)."""
-        check_names(options, RunOptions, "code", "ranks")
-        if self.keep_undo and not options.get("silent") and "call" not in options:
-            options.setdefault("keep_undo", True)
-        cell, key = {"code": code, "ranks": ranks, **options}, new_key()
+        check_names(options, requests.RunOptions, "code", "ranks")
+        kept = {} if options.get("silent") or "call" in options else self.run_options
+        cell, key = {"code": code, "ranks": ranks, **kept, **options}, new_key()
         if (feed := await self.client.channel.submit(self.id, key, cell)) is not None:
             return AsyncExecution(self, feed.execution, feed)
         answer = await self.client.api.ask_once("groups", self.id, "executions", body=cell, key=key)
@@ -280,7 +279,7 @@ class AsyncGroup(PlainAsyncGroup):
 
     async def replace(
         self,
-        state: Literal["empty", "copy", "save", "undo"] = "empty",
+        state: ReplaceState = "empty",
         *,
         others: Literal["leave", "copy"] = "leave",
         save: str | None = None,
@@ -292,11 +291,9 @@ class AsyncGroup(PlainAsyncGroup):
         `model["replaced"]` lists the names that new ranks were given, and sentences on missing ones.
 
         Args:
-            state: The variables that new ranks begin with. `copy`: copies of what all others have alike, of the lowest
-                rank. `save`: their own of a save; `catch_up()` then runs the cells since. `undo`: the other ranks undo
-                the cell in which these died, and give them copies as `copy`.
-            others: For `copy` and `undo`: `copy` takes also names that the others do not have alike. With a single
-                other rank nothing can be compared, so it is required.
+            state: What new ranks begin with: a word of ReplaceState (docs/reference/python.md).
+            others: For copies: `copy` takes also names that the others do not have alike. With a single other rank
+                nothing can be compared, so it is required.
             save: For `save`: its name; by default the newest save that the group can restore.
             folder: The folder of that save: absolute, or relative to the server's root; default: the server's.
             any_version: Whether to try a save of another version of Python.

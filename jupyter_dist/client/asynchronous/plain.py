@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from jupyter_dist.client.answers import infos
     from jupyter_dist.client.answers.base import ApiList, listed
+    from jupyter_dist.client.answers.keywords import RunOptions
     from jupyter_dist.client.ofparts import CaughtUp, CellDrift, CurveTable, Restored, Step, VariableTable
     from jupyter_dist.client.results.result import Result
-    from jupyter_dist.protocol.wire.requests import RunOptions
 
 
 class PlainAsyncClient(Caller):
@@ -256,6 +256,17 @@ class PlainAsyncGroup(GroupCaller):
             ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
         """
         return VariableComparison(await self._call("compare", body={"name": name, "ranks": ranks}))
+
+    @property
+    def keep_undo(self) -> bool:
+        """Whether cells keep the state before them for `undo`, unless `run` is called with `keep_undo`; False."""
+        return bool(self.run_options.get("keep_undo", False))
+
+    @keep_undo.setter
+    def keep_undo(self, value: bool) -> None:
+        self.run_options.pop("keep_undo", None)
+        if value:
+            self.run_options["keep_undo"] = value
 
     async def curves_csv(self, execution_id: str | None = None) -> str:
         """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from jupyter_dist.client.answers.keywords import RunOptions, StartOptions
 from jupyter_dist.client.asynchronous.arguments import check_names
 from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.exchange import trusts_ranks
@@ -13,7 +14,7 @@ from jupyter_dist.client.asynchronous.launching import Call
 from jupyter_dist.client.displays.live import Show, show_live
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.wire.requests import RunOptions, StartOptions
+from jupyter_dist.protocol.wire import requests
 
 from .asking import Ask, asker
 from .execution import Execution
@@ -135,7 +136,7 @@ class Group(BlockingGroup):
                 variables. A name is looked for in the server's folder, and then among the last saves of groups.
             options: The options of StartOptions (docs/reference/python.md), such as `num_ranks`.
         """
-        check_names(options, StartOptions, "name", "client", "wait", "grace_seconds", "restore")
+        check_names(options, requests.StartOptions, "name", "client", "wait", "grace_seconds", "restore")
         start = (client or Client.connect()).start
         return start(name, wait=wait, grace_seconds=grace_seconds, restore=restore, **options)
 
@@ -158,15 +159,6 @@ class Group(BlockingGroup):
     def trust_nodes(self, trusted: bool) -> None:
         self._group.trust_nodes = trusted
 
-    @property
-    def keep_undo(self) -> bool:
-        """Whether cells keep the state before them for `undo`, unless `run` is called with `keep_undo`; False."""
-        return self._group.keep_undo
-
-    @keep_undo.setter
-    def keep_undo(self, keep: bool) -> None:
-        self._group.keep_undo = keep
-
     def run(
         self,
         code: str,
@@ -188,7 +180,7 @@ class Group(BlockingGroup):
                 `input()`; False: no answer. By default `input()`, if this program has a terminal or a notebook.
             options: The options of RunOptions (docs/reference/python.md).
         """
-        check_names(options, RunOptions, "code", "ranks", "stream", "check", "ask")
+        check_names(options, requests.RunOptions, "code", "ranks", "stream", "check", "ask")
         result = self.begin(code, ranks, ask=ask, **options).wait(stream)
         return result.raise_for_error() if check else result
 

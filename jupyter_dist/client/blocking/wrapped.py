@@ -16,6 +16,7 @@ from jupyter_dist.client.answers.infos import (
     MemorySampleInfo,
     RankInfo,
 )
+from jupyter_dist.client.answers.keywords import ReplaceState, RunOptions
 from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
 from jupyter_dist.client.asynchronous.group import AsyncGroup
@@ -25,18 +26,17 @@ from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.results.samples import SampleSeries
 from jupyter_dist.protocol.parts import of_part
 from jupyter_dist.protocol.states import GroupState
-from jupyter_dist.protocol.wire.requests import RunOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from jupyter_dist.client.answers import infos
     from jupyter_dist.client.answers.base import ApiList
+    from jupyter_dist.client.answers.keywords import RunOptions
     from jupyter_dist.client.blocking.asking import Ask
     from jupyter_dist.client.displays.live import Show
     from jupyter_dist.client.ofparts import CaughtUp, CellDrift, CurveTable, Restored, Step, VariableTable
     from jupyter_dist.client.results.result import Result
-    from jupyter_dist.protocol.wire.requests import RunOptions
 
 
 class BlockingClient:
@@ -256,7 +256,7 @@ class BlockingGroup:
 
     def replace(
         self,
-        state: Literal["empty", "copy", "save", "undo"] = "empty",
+        state: ReplaceState = "empty",
         *,
         others: Literal["leave", "copy"] = "leave",
         save: str | None = None,
@@ -268,11 +268,9 @@ class BlockingGroup:
         `model["replaced"]` lists the names that new ranks were given, and sentences on missing ones.
 
         Args:
-            state: The variables that new ranks begin with. `copy`: copies of what all others have alike, of the lowest
-                rank. `save`: their own of a save; `catch_up()` then runs the cells since. `undo`: the other ranks undo
-                the cell in which these died, and give them copies as `copy`.
-            others: For `copy` and `undo`: `copy` takes also names that the others do not have alike. With a single
-                other rank nothing can be compared, so it is required.
+            state: What new ranks begin with: a word of ReplaceState (docs/reference/python.md).
+            others: For copies: `copy` takes also names that the others do not have alike. With a single other rank
+                nothing can be compared, so it is required.
             save: For `save`: its name; by default the newest save that the group can restore.
             folder: The folder of that save: absolute, or relative to the server's root; default: the server's.
             any_version: Whether to try a save of another version of Python.
@@ -497,6 +495,15 @@ class BlockingGroup:
             ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
         """
         return self._loop.run(self._group.compare(name, ranks))
+
+    @property
+    def keep_undo(self) -> bool:
+        """Whether cells keep the state before them for `undo`, unless `run` is called with `keep_undo`; False."""
+        return self._group.keep_undo
+
+    @keep_undo.setter
+    def keep_undo(self, value: bool) -> None:
+        self._group.keep_undo = value
 
     def curves_csv(self, execution_id: str | None = None) -> str:
         """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""

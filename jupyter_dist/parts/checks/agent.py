@@ -20,6 +20,7 @@ from jupyter_dist.transport.tasks import start_task
 
 from .judging.judge import judge
 from .judging.seen import Seen
+from .options import ChecksOptions
 from .reports import CallFact, EndedSteps, Pass, StepLook
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class ChecksOfGroup(AgentPart):
     def __init__(self, core: AgentCore) -> None:
         super().__init__(core)
         self._cells: dict[str, CheckedCell] = {}
-        self._is_on = core.group.spec.checks
+        self._is_on = self.options(ChecksOptions).checks
         self._task: asyncio.Task[None] | None = None
 
     def status(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from jupyter_dist.protocol.operations.of_execution import READING
 from jupyter_dist.protocol.operations.of_group import COMPARE_SECONDS
 
 from .models import CellChecks, Check
+from .options import ChecksOptions
 
 
 class CheckQuery(TypedDict):
@@ -33,6 +34,7 @@ def _checks_text(model: CellChecks) -> str:
     return "\n".join(lines) or "Nothing was found that is wrong with the training in it."
 
 
+GROUP_OPTIONS = ChecksOptions
 EXECUTION_FIELDS = {
     "checks": Annotated[list[Check], Field("What is wrong with the training in it, while it holds; the worst first.")]
 }

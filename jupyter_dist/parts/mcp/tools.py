@@ -20,7 +20,7 @@ from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.operations import OPERATIONS, Operation
 from jupyter_dist.protocol.parts import find_modules
 from jupyter_dist.protocol.ranks import ranks_in
-from jupyter_dist.protocol.schemas import body_schema
+from jupyter_dist.protocol.schemas import body_schema, run_options_of_parts
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
 from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
 from jupyter_dist.system.limits import within
@@ -123,7 +123,7 @@ async def start_group(client: AsyncClient, arguments: Arguments, _: int) -> str:
 async def run_code(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
     """Run a cell and return its output so far."""
     group = await client.attach(arguments.get("group"))
-    options = {name: arguments[name] for name in ("keep_undo",) if name in arguments}
+    options: Any = {name: arguments[name] for name in _RUN_OPTIONS if name in arguments}
     execution = await group.submit(arguments["code"], arguments.get("ranks", "all"), **options)
     return await _result(execution, arguments, max_chars)
 
@@ -260,7 +260,7 @@ async def shut_down(client: AsyncClient, arguments: Arguments, _: int) -> str:
 
 _START = {"name": {"type": "string", "maxLength": 200, "description": "A name for the group."}, **OPTIONS}
 _CODE = {"type": "string", "maxLength": MAX_CODE_BYTES, "description": "Python code, as in a notebook cell."}
-_KEEP_UNDO = {"type": "boolean", "description": "Keep the state before it, so that undo can take it back."}
+_RUN_OPTIONS = run_options_of_parts()
 _PREFIX = {"type": "string", "maxLength": 200, "description": "Only names that start with this."}
 _BEFORE = {"type": "integer", "minimum": 1, "description": "Only records before this number."}
 NAMED = {**GROUP, "description": "Name or id of the group."}
@@ -315,7 +315,7 @@ TOOLS = (
         "run_code",
         "Run code on ranks, like a notebook cell. rank, world_size, device, torch and dist are defined. Equal output "
         "of ranks is shown once. A cell that is not over after wait_seconds keeps running.",
-        {"code": _CODE, "ranks": _RANKS, "group": GROUP, "wait_seconds": _WAIT, "keep_undo": _KEEP_UNDO},
+        {"code": _CODE, "ranks": _RANKS, "group": GROUP, "wait_seconds": _WAIT, **_RUN_OPTIONS},
         run_code,
         required=("code",),
         destroys=True,

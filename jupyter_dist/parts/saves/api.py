@@ -22,6 +22,7 @@ from .models import (
     Transfer,
 )
 from .text import last_saves_text, preview_text, saves_text
+from .transfer import SavesOptions
 
 PREVIEW_SECONDS = 30.0
 DELETE_SECONDS = 300.0  # of a folder with many chunks on a slow file system
@@ -32,6 +33,8 @@ _TRANSFER = (
     *("agent_unreachable", "timed_out"),
 )
 
+REPLACE_STATES = {"save": "their variables in a save; cells that ran since can be run again on them"}
+GROUP_OPTIONS = SavesOptions
 EXECUTION_FIELDS = {"transfer": Annotated[Transfer, Field("How far it is, if it saves or restores the ranks.")]}
 GROUP_FIELDS = {
     "self_saving": Annotated[SelfSaving | None, Field("Null: it is saved on request alone.")],

@@ -1,12 +1,13 @@
-"""Messages between the processes of a group about a save or a restore. Standard library only."""
+"""The options of a group about saves, and messages between its processes about one. Standard library only."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast
 
-from jupyter_dist.protocol.wire.specs import Spec
+from jupyter_dist.protocol.field import OptionField
+from jupyter_dist.protocol.wire.specs import MAX_GRACE_SECONDS, Spec
 
 if TYPE_CHECKING:
     from typing_extensions import Required
@@ -63,3 +64,59 @@ def news_of(content: Mapping[str, Any]) -> TransferNews:
         message = "not news of a save or a restore"
         raise ValueError(message)
     return cast("TransferNews", content)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavesOptions:
+    """The saves that a group makes by itself, and the folder of saves."""
+
+    saves_folder: Annotated[
+        str,
+        OptionField(
+            "Where groups are saved, if the user names no folder: only the user may write there. Empty: a folder in"
+            " Jupyter's data folder. Groups on several machines need one that all of them share."
+        ),
+    ] = ""
+    save_every_seconds: Annotated[
+        float,
+        OptionField(
+            "How often a group saves all variables by itself, in seconds, if cells have run since. 0: never.",
+            start="Save the group by itself so often, if cells have run since; 0: never. By default the server's "
+            "setting.",
+            minimum=0,
+            maximum=MAX_GRACE_SECONDS,
+        ),
+    ] = 0.0
+    save_before_end_seconds: Annotated[
+        float,
+        OptionField(
+            "How long before the time limit of its allocation a group saves all variables by itself, in seconds; cells"
+            " that run then are interrupted. 0: never.",
+            start="Save the group by itself so long before its allocation ends, and interrupt cells for that; 0: "
+            "never. By default the server's setting.",
+            minimum=0,
+            maximum=MAX_GRACE_SECONDS,
+        ),
+    ] = 0.0
+    saves_kept: Annotated[
+        int,
+        OptionField(
+            "How many of the saves that a group makes by itself are kept. Saves on request are not deleted.",
+            start="How many of these saves are kept; other saves are not deleted.",
+            minimum=1,
+            maximum=100,
+        ),
+    ] = 2
+    saves_bytes: Annotated[
+        int,
+        OptionField(
+            "How large a folder of saves may become, in bytes; a save that would exceed it fails. 0: no limit.",
+            minimum=0,
+        ),
+    ] = 0
+    saves_days: Annotated[
+        float,
+        OptionField(
+            "After how many days a save in saves_folder is deleted, when the next one is made. 0: never.", minimum=0
+        ),
+    ] = 0.0

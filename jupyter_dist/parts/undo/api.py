@@ -10,8 +10,21 @@ from jupyter_dist.protocol.operations.declaration import Answer, Operation
 from jupyter_dist.protocol.operations.of_group import ASKING
 
 from .models import RedoRequest, UndoableCells, UndoCost, UndoRequest
-from .text import undoable_text
+from .options import UndoOptions
+from .text import undoable_text, why_not_kept
 
+RUN_OPTIONS = {
+    "keep_undo": Annotated[
+        bool,
+        Field("Whether ranks keep the state before the cell, so that it can be undone (`undo` of the execution)."),
+    ]
+}
+REPLACE_STATES = {
+    "undo": "the other ranks undo the cell in which these died, and give them copies as `copy`",
+}
+ERROR_CODES = {"cannot_undo": 409}
+ENDED_NOTES = (why_not_kept,)
+GROUP_OPTIONS = UndoOptions
 EXECUTION_FIELDS = {"undo": Annotated[UndoCost, Field("If it was run with `keep_undo`.")]}
 OPERATIONS = (
     Operation(

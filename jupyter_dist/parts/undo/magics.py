@@ -37,8 +37,9 @@ class UndoMagics(RankMagics):
         if word not in ("on", "off", ""):
             raise DistError(f"'{word}' is neither on nor off. Write %dist_keep_undo on.")
         if word:
-            self.session.keep_undo = word == "on"
-        print("Cells keep undo: %dist_undo undoes the last one." if self.session.keep_undo else "Cells keep no undo.")
+            self.session.keep(keep_undo=word == "on")
+        is_on = self.session.run_options.get("keep_undo")
+        print("Cells keep undo: %dist_undo undoes the last one." if is_on else "Cells keep no undo.")
 
     @line_magic
     @sentences

@@ -203,7 +203,7 @@ class ReplaceModel(TypedDict):
 
     at: Annotated[float, Field("When it began.")]
     ranks: Annotated[RankSet, Field("Which ranks were dead.")]
-    state: Annotated[Literal["empty", "copy", "save", "undo"], Field("The variables that they were to begin with.")]
+    state: Annotated[str, Field("The variables that they were to begin with.")]
     save: Annotated[str | None, Field("The name of the save.")]
     seconds: Annotated[float | None, Field("How long it took; null while it is under way.")]
     error: Annotated[ErrorBody | None, Field("Why they could not be started, or do not have these variables.")]

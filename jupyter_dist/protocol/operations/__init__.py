@@ -17,7 +17,7 @@ An operation is declared once, here or in the module `api` of a part. How a clie
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from jupyter_dist.protocol.parts import find_modules
@@ -66,6 +66,8 @@ GROUP_FIELDS: tuple[str, ...] = tuple(_of_parts("GROUP_FIELDS"))
 CELL_NOTES: tuple[CellNote, ...] = tuple(_of_parts("CELL_NOTES"))
 # Fields of running executions that are in their bundles, too: for pages that have only these.
 BUNDLE_FIELDS: tuple[str, ...] = tuple(_of_parts("BUNDLE_FIELDS"))
+# Functions that return a sentence, or None, on an execution that has ended: magics print it.
+ENDED_NOTES: tuple[Callable[[Mapping[str, Any]], str | None], ...] = tuple(_of_parts("ENDED_NOTES"))
 BY_NAME = {operation.name: operation for operation in reversed(OPERATIONS)}  # no part replaces one of the core
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "BUNDLE_FIELDS",
     "BY_NAME",
     "CELL_NOTES",
+    "ENDED_NOTES",
     "GROUP_FIELDS",
     "KEY_HEADER",
     "KEY_PATTERN",

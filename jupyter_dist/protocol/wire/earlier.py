@@ -16,7 +16,7 @@ NEWER_REQUESTS: Mapping[str, str] = {
     "tunnels": say("connect to its nodes through tunnels"),
     **declared("NEWER_REQUESTS"),
 }
-NEWER_FIELDS: Mapping[str, str] = {"keep_undo": say("keep undo of cells")}
+NEWER_FIELDS: Mapping[str, str] = declared("NEWER_FIELDS")
 UNUSED_FIELDS = frozenset({"expression"})  # of an execution: they matter to the newer requests alone
 
 

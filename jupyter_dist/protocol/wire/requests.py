@@ -12,7 +12,7 @@ from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.ranks import MAX_EXPRESSION_LENGTH, MAX_RANKS
 
 from .road import MAX_COMM_BYTES, MAX_INPUT_CHARS
-from .specs import MAX_SEQ
+from .specs import MAX_GRACE_SECONDS, MAX_SEQ
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
@@ -34,7 +34,6 @@ DEFAULT_TRANSFER_SECONDS = 3600
 MAX_WORDS = 1000
 MAX_WORD = 128 << 10
 MAX_ENVIRON_CHARS = 1 << 20  # Linux takes about 2 MiB
-MAX_GRACE_SECONDS = 7 * 24 * 3600
 
 _INDEX = {"type": "integer", "minimum": 0, "maximum": MAX_RANKS}
 _COUNT = {"type": "integer", "minimum": -1, "maximum": MAX_RANKS}
@@ -139,7 +138,7 @@ class OwnerRequest(TypedDict):
 
 
 class StartOptions(TypedDict, total=False):
-    """How a group is started: the keyword arguments of `start` in Python."""
+    """How a group is started: keyword arguments of `start` in Python. More are rows of GroupOptions and of parts."""
 
     environment: Annotated[str, Field("The name of one of the environments that are listed.", maxLength=300)]
     python: Annotated[str, Field("The absolute path of an interpreter, instead of an environment.", maxLength=MAX_PATH)]
@@ -195,36 +194,6 @@ class StartOptions(TypedDict, total=False):
         list[str],
         Field("Idle groups, by name or id, that are parked before: the group needs their devices.", schema=_GROUPS),
     ]
-    park_after_seconds: Annotated[
-        float,
-        Field(
-            "Park the group when nobody has used it for so long; 0: never. By default the server's setting for groups "
-            "on devices. A group on CPU is parked into files.",
-            minimum=0,
-            maximum=MAX_GRACE_SECONDS,
-        ),
-    ]
-    save_every_seconds: Annotated[
-        float,
-        Field(
-            "Save the group by itself so often, if cells have run since; 0: never. By default the server's setting.",
-            minimum=0,
-            maximum=MAX_GRACE_SECONDS,
-        ),
-    ]
-    save_before_end_seconds: Annotated[
-        float,
-        Field(
-            "Save the group by itself so long before its allocation ends, and interrupt cells for that; 0: never. By"
-            " default the server's setting.",
-            minimum=0,
-            maximum=MAX_GRACE_SECONDS,
-        ),
-    ]
-    saves_kept: Annotated[
-        int, Field("How many of these saves are kept; other saves are not deleted.", minimum=1, maximum=100)
-    ]
-    checks: Annotated[bool, Field("Whether the training in cells is checked. By default the server's setting.")]
 
 
 class StartRequest(StartOptions, total=False):
@@ -325,7 +294,7 @@ class RankCall(TypedDict):
 
 
 class RunOptions(TypedDict):
-    """How a cell is run: the keyword arguments of `run` and `submit` in Python."""
+    """How a cell is run: keyword arguments of `run` and `submit` in Python. Parts have more."""
 
     cell_id: NotRequired[Annotated[str | None, Field("The notebook cell's id.", maxLength=200)]]
     notebook: NotRequired[Annotated[str | None, Field("The notebook's path.", maxLength=MAX_PATH)]]
@@ -373,12 +342,6 @@ class RunOptions(TypedDict):
     empty_cache: NotRequired[
         Annotated[
             bool, Field("Whether ranks collect garbage and empty the device cache if the cell changed their memory.")
-        ]
-    ]
-    keep_undo: NotRequired[
-        Annotated[
-            bool,
-            Field("Whether ranks keep the state before the cell, so that it can be undone (`undo` of the execution)."),
         ]
     ]
 
@@ -444,17 +407,14 @@ class InspectRequest(CompleteRequest):
     ]
 
 
+# What new ranks begin with; parts have more.
+REPLACE_STATES = {"empty": "nothing", "copy": "copies of what the other ranks have alike, of the lowest one"}
+
+
 class ReplaceRequest(TypedDict, total=False):
     """The body of POST .../replace: the variables that new ranks begin with."""
 
-    state: Annotated[
-        Literal["empty", "copy", "save", "undo"],
-        Field(
-            "`empty`, the default. `copy`: copies of what the other ranks have alike, of the lowest one. `save`: their "
-            "variables in a save; cells that ran since can be run again on them. `undo`: the other ranks undo the cell "
-            "in which these died, and give them copies as `copy`."
-        ),
-    ]
+    state: Annotated[str, Field("The variables that they begin with.")]
     others: Annotated[
         Literal["leave", "copy"],
         Field(

@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import signal
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import cache
+from typing import Annotated, Any, TypeVar
 
 from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.field import OptionField
+from jupyter_dist.protocol.parts import declared
 from jupyter_dist.protocol.ranks import RankSet, node_ranges
 from jupyter_dist.protocol.secrets import Secrets
 
@@ -24,6 +27,7 @@ STACK_FILE = "jupyter_dist_stacks"
 SIDE_THREAD = "jd side thread"  # what /proc calls it: at most 15 characters
 SECRET_FIELDS = ("env", "environ")
 EXIT_DESCRIPTORS_CLOSED = 213  # exit code of a rank whose cell closed the channel to the agent
+MAX_GRACE_SECONDS = 7 * 24 * 3600
 EXIT_MAIN_ENDED = 214  # of a rank whose main thread has ended, as pthread_exit() does: it can run nothing more
 
 S = TypeVar("S", bound="Spec")
@@ -56,8 +60,54 @@ class Spec:
             raise bad_request(f"Not a {cls.__name__}: {err}.") from err
 
 
+@dataclass(frozen=True, kw_only=True)
+class GroupOptions:
+    """The options of a group, a row each: settings of the server, of which a start may have another value of some."""
+
+    start_timeout_seconds: Annotated[
+        float, OptionField("Maximum time from the start of a group until every rank is ready, in seconds.", minimum=1.0)
+    ] = 120.0
+    lease_seconds: Annotated[
+        float, OptionField("How long a group keeps running without a Jupyter server, in seconds.", minimum=10.0)
+    ] = 3600.0
+    node_lease_seconds: Annotated[
+        float,
+        OptionField(
+            "How long a node agent keeps its ranks while the link to the group's head is lost, in seconds.",
+            minimum=4.0,
+        ),
+    ] = 60.0
+    park_after_seconds: Annotated[
+        float,
+        OptionField(
+            "How long a group on devices may be without use before it is parked, in seconds: it gives its devices"
+            " back, keeps all variables, and the next cell resumes it. 0: groups are parked on request alone.",
+            start="Park the group when nobody has used it for so long; 0: never. By default the server's setting for "
+            "groups on devices. A group on CPU is parked into files.",
+            minimum=0,
+            maximum=MAX_GRACE_SECONDS,
+        ),
+    ] = 0.0
+    journal_bytes: Annotated[
+        int,
+        OptionField(
+            "How much output of each group to keep on disk, in bytes; the oldest goes first. 0: a tenth of the file"
+            " system, at most 16 GiB, or 1 GiB where it is in memory (a tmpfs).",
+            minimum=0,
+        ),
+    ] = 0
+    user_journal_bytes: Annotated[
+        int,
+        OptionField(
+            "The limit for all groups of this user together. 0: a quarter of the file system, at most 64 GiB, or 2 GiB"
+            " in memory.",
+            minimum=0,
+        ),
+    ] = 0
+
+
 @dataclass(frozen=True)
-class GroupSpec(Spec):
+class GroupSpec(GroupOptions, Spec):
     """A group to start, fully resolved: no field is `auto`."""
 
     group_id: str
@@ -70,25 +120,12 @@ class GroupSpec(Spec):
     device_names: list[str] = field(default_factory=list)  # their names in the driver, if the server has asked it
     env: Secrets = field(default_factory=Secrets)
     preload: list[str] = field(default_factory=list)  # modules the zygote imports besides torch and IPython
-    start_timeout_seconds: float = 120.0
-    lease_seconds: float = 3600.0
-    journal_bytes: int = 0  # quota of its journal; 0: a default for the file system
-    user_journal_bytes: int = 0  # quota of the journals of all groups beside it
     key: str | None = None  # the idempotency key of its start, for the next server
     owner: dict[str, Any] | None = None  # the process that it ends with: requests.OwnerRequest
+    options: dict[str, Any] = field(default_factory=dict)  # of parts, by name
     launcher: str = LOCAL  # what starts its node agents; see `is_on_nodes`
     ranks_per_node: list[int] = field(default_factory=list)  # of each node; empty: all on one machine
-    undo_cells: int = 20  # how many cells with kept undo can be undone
-    undo_bytes: int = 2 << 30  # of host memory that a rank keeps for them
-    checks: bool = True  # whether training in cells is checked, from the begin
-    park_after_seconds: float = 0.0  # without use; 0: it is parked on request alone
-    save_every_seconds: float = 0.0  # by itself; 0: it is saved on request alone
-    save_before_end_seconds: float = 0.0  # before the allocation ends; 0: never
     end_grace_seconds: float = 0.0  # how long nodes keep running, for a save, after a request to end
-    saves_kept: int = 2  # the newest saves by itself; others are not deleted
-    saves_folder: str = ""  # for saves by itself
-    saves_bytes: int = 0  # how large that folder may become; 0: no limit
-    save_seconds: float = 3600.0  # the limit of one save
     note: str | None = None  # the first note to users
     request: dict[str, Any] | None = None  # the fields of its start, with which it can be started again: see `closed`
     head_ports: list[int] = field(default_factory=list)  # the first and the last on which nodes connect; empty: any
@@ -97,7 +134,6 @@ class GroupSpec(Spec):
     interface: str = ""  # of each node, for its ranks; empty: as the way to the head
     tunnel: list[str] = field(default_factory=list)  # what starts a program on {host}; empty: nodes reach the head
     cpu_binding: str = "none"  # which CPUs of its node a rank may use: all, a share, or a NUMA node's
-    node_lease_seconds: float = 60.0  # a node without a message from the head for this long ends its ranks
 
     def __post_init__(self) -> None:
         """Close the fields of a message."""
@@ -219,6 +255,12 @@ class ReplaceSpec(Spec):
     restore: dict[str, Any] | None = None  # the TransferSpec of the save
 
 
+@cache
+def _run_options() -> frozenset[str]:
+    """Return the options of runs that parts have."""
+    return frozenset(declared("NEWER_FIELDS"))
+
+
 @dataclass(frozen=True)
 class ExecutionSpec(Spec):
     """One cell for a set of ranks. The code is sent beside it."""
@@ -234,10 +276,23 @@ class ExecutionSpec(Spec):
     allow_stdin: bool = False  # its client answers when ranks ask for input
     ask_first: bool = False  # refuse it if it calls what all ranks must call, and is for some
     empty_cache: bool = False  # ranks release cached device memory if the cell changed the memory in use
-    keep_undo: bool = False  # ranks keep the state before it, so that it can be undone
     call: dict[str, Any] | None = None  # see requests.RankCall: carried out instead of the code, which describes it
     expression: str | None = None  # what its user wrote for `ranks`: read again if the group is resized meanwhile
+    options: dict[str, Any] = field(default_factory=dict)  # of parts, by name; in JSON they are beside the others
 
     def __post_init__(self) -> None:
         """Take any iterable of ranks, such as the list of JSON."""
         object.__setattr__(self, "ranks", RankSet(self.ranks))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe dict."""
+        own = super().to_dict()
+        options = own.pop("options")
+        return {**own, **options}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ExecutionSpec:
+        """Create from a dict that another of our processes wrote. Raises JupyterDistError `bad_request`."""
+        options = {name: data[name] for name in _run_options() if name in data}
+        own = {name: value for name, value in data.items() if name not in options}
+        return super().from_dict({**own, "options": options} if options else own)

@@ -221,17 +221,20 @@ class ManagedGroup:
         self._sending_hosts = start_task(sending, f"hosts of {self.id}")
 
     async def _send_end(self, at: float | None) -> None:
-        await self._send("save_before_end_seconds", "ends", at=at)
+        await self._send("", "ends", at=at)
 
     async def _send(self, field: str, request: str, **fields: Any) -> None:
-        """Send a request to the agent of a group with this field, and try again until it has been answered."""
+        """Send a request to the agent of a group, if this field of its spec is set, until it has been answered."""
         while not self.mirror.status.is_gone:
             spec = self.mirror.status.fields.get("spec")
-            if spec is not None and not spec.get(field):
+            if field and spec is not None and not spec.get(field):
                 return
-            with contextlib.suppress(JupyterDistError):
+            try:
                 if spec is not None and self.mirror.link.is_open:
                     await self.mirror.link.request(request, **fields)
+                    return
+            except JupyterDistError as err:
+                if err.code == "incompatible":  # an earlier version has started it
                     return
             await asyncio.sleep(END_RETRY_SECONDS)
 

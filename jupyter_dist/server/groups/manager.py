@@ -77,8 +77,11 @@ class PartsOfGroups(Protocol):
     def start_note(self, fields: Mapping[str, Any]) -> str | None:
         """Return the note of a group that starts; None: it has none."""
 
-    def spec_fields(self) -> dict[str, Any]:
-        """Return fields of the GroupSpec of a group that starts."""
+    def start_options(self) -> dict[str, Any]:
+        """Return options of a group that starts which are not as they are configured."""
+
+    def work_at_end(self, options: Mapping[str, Any]) -> bool:
+        """Whether nodes of a group with these options wait for a part when their engine ends them."""
 
     def group_fields(self, status: GroupStatus) -> dict[str, Any]:
         """Return fields of the model of a group."""
@@ -97,9 +100,13 @@ class NoParts:
         """Return nothing."""
         return None
 
-    def spec_fields(self) -> dict[str, Any]:
+    def start_options(self) -> dict[str, Any]:
         """Return nothing."""
         return {}
+
+    def work_at_end(self, _: Mapping[str, Any]) -> bool:
+        """Return False."""
+        return False
 
     def group_fields(self, _: GroupStatus) -> dict[str, Any]:
         """Return nothing."""
@@ -296,8 +303,8 @@ class GroupManager:
         reserved = allowed.reserved_gpus(request.launcher_options, fields["ranks_per_node"]) if allowed else []
         check_reserved(fields, reserved)
         await self.parts.before_start(request)
-        fields |= self.parts.spec_fields()
-        if launcher is not None and fields["save_before_end_seconds"] > 0:
+        fields["options"] |= self.parts.start_options()
+        if launcher is not None and self.parts.work_at_end(fields["options"]):
             fields["end_grace_seconds"] = await launcher.grace_seconds(options)
         fields["note"] = idle_gpus_note(fields, reserved) or self.parts.start_note(fields)
         name, is_on_nodes = fields["name"], request.launcher != LOCAL

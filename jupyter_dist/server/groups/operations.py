@@ -248,7 +248,7 @@ class GroupOperations:
         # Beside the spec, of which an agent of 0.3 knows each field: it counts by itself then.
         beside = {"execution_count": fields.pop("execution_count", None)}
         fields.update(ranks=chosen, expression=self._mirror.status.named(ranks), owner=owner)
-        spec = ExecutionSpec(execution_id=execution_id_of(key), **fields)
+        spec = ExecutionSpec.from_dict({"execution_id": execution_id_of(key), **fields})
         try:
             await mirror.ask("execute", payload, take=mirror.on_submitted, execution=spec.to_dict(), **beside)
         except JupyterDistError as err:

@@ -7,19 +7,24 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH_DEVICES, Accelerator, labels
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.field import OptionField, rows
 from jupyter_dist.protocol.models.sentences import join, say, say_n
 from jupyter_dist.protocol.ranks import divided, in_words
+from jupyter_dist.protocol.schemas import group_options, start_rows
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS
-from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, LOCAL, GroupSpec
+from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, LOCAL, GroupOptions, GroupSpec
 from jupyter_dist.server.environments.environments import Environment
 from jupyter_dist.server.spawner.local import client_environment
 from jupyter_dist.system.inherited import without_credentials
 from jupyter_dist.system.processes import read_process
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Devices = Mapping[str, Mapping[int, str]]  # by accelerator, the names of devices by their index
 
@@ -45,34 +50,32 @@ NETWORK_ENV = frozenset(
 
 
 @dataclass(frozen=True)
-class GroupDefaults:
-    """The settings of a server that are about its groups. A start may have another value of some."""
+class GroupDefaults(GroupOptions):
+    """The settings of a server that are about its groups, a row each. A start may have another value of some."""
 
     root_dir: str = "."  # of the server
-    default_world_size: int = 2
-    max_ranks: int = 0  # of a group; 0: no limit
-    preload_modules: tuple[str, ...] = ()
-    start_timeout_seconds: float = GroupSpec.start_timeout_seconds
-    lease_seconds: float = GroupSpec.lease_seconds
-    node_lease_seconds: float = GroupSpec.node_lease_seconds
-    park_after_seconds: float = GroupSpec.park_after_seconds  # of groups on devices
-    save_every_seconds: float = GroupSpec.save_every_seconds
-    save_before_end_seconds: float = GroupSpec.save_before_end_seconds
-    saves_kept: int = GroupSpec.saves_kept
-    saves_folder: str = ""
-    saves_bytes: int = 0
-    saves_days: float = 0.0
-    journal_bytes: int = GroupSpec.journal_bytes
-    user_journal_bytes: int = GroupSpec.user_journal_bytes
-    undo_cells: int = GroupSpec.undo_cells
-    undo_bytes: int = GroupSpec.undo_bytes
-    checks: bool = GroupSpec.checks
+    default_world_size: Annotated[
+        int, OptionField("Default number of ranks of a CPU group.", minimum=1, maximum=MAX_CPU_RANKS)
+    ] = 2
+    max_ranks: Annotated[
+        int,
+        OptionField(
+            "The most ranks that a group may have, whatever its launcher; `limits` of a launcher are for its groups."
+            " 0: no limit.",
+            minimum=0,
+        ),
+    ] = 0
+    preload_modules: Annotated[
+        tuple[str, ...], OptionField("Modules to import once and share between all ranks, besides torch and IPython.")
+    ] = ()
+    of_parts: Mapping[str, Any] = field(default_factory=dict)  # options of parts, by name, that are configured
 
     def chosen(self, request: WantedGroup) -> dict[str, Any]:
-        """Return the fields of a GroupSpec that are settings, each as the request has it, else as the server."""
-        names = {each.name for each in fields(self)} & {each.name for each in fields(GroupSpec)}
-        wanted = {name: getattr(request, name, None) for name in sorted(names)}
-        return {name: getattr(self, name) if value is None else value for name, value in wanted.items()}
+        """Return the fields of a GroupSpec that are options, each as the request has it, else as the server."""
+        own, *of_parts = group_options()
+        core = {row.name: request.options.get(row.name, getattr(self, row.name)) for row in rows(own)}
+        given = {**self.of_parts, **request.options}
+        return {**core, "options": {row.name: given.get(row.name, row.default) for of in of_parts for row in rows(of)}}
 
 
 @dataclass(frozen=True)
@@ -98,11 +101,7 @@ class WantedGroup:
     environ: Secrets | str | None = None  # as a text in a body
     owner: dict[str, Any] | None = None
     park: list[str] = field(default_factory=list)
-    park_after_seconds: float | None = None
-    save_every_seconds: float | None = None
-    save_before_end_seconds: float | None = None
-    saves_kept: int | None = None
-    checks: bool | None = None
+    options: dict[str, Any] = field(default_factory=dict)  # the others that the request has: rows of `start_rows`
 
     def __post_init__(self) -> None:
         """Close the variables of a body, as soon as it is parsed."""
@@ -111,13 +110,25 @@ class WantedGroup:
             object.__setattr__(self, "environ", client_environment(self.environ))
 
     @classmethod
+    def of(cls, wanted: Mapping[str, Any]) -> Self:
+        """Return the group that the fields of a request ask for."""
+        options = {row.name: wanted[row.name] for row in start_rows() if wanted.get(row.name) is not None}
+        others = {row.name for row in start_rows()}
+        return cls(**{name: value for name, value in wanted.items() if name not in others}, options=options)
+
+    @classmethod
     def names(cls) -> set[str]:
-        """Return the names of the fields."""
-        return {each.name for each in fields(cls)}
+        """Return the names of the fields of requests."""
+        return {each.name for each in fields(cls)} - {"options"} | {row.name for row in start_rows()}
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields by name, to be given again."""
-        return {name: getattr(self, name) for name in self.names()}
+        """Return the fields by name, as a request has them."""
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "options"}
+        return {**own, **self.options}
+
+    def with_fields(self, changes: Mapping[str, Any]) -> Self:
+        """Return the group with other values of these fields."""
+        return self.of({**self.fields(), **changes})
 
 
 @dataclass(frozen=True)
@@ -143,7 +154,7 @@ class Again:
             )
             hint = say("Start a new group with them, or give them: group.start_again(env={...}) in a Python program.")
             raise JupyterDistError("group_not_ready", message, hint)
-        return WantedGroup(**{**options, "env": env, "environ": environ})
+        return WantedGroup.of({**options, "env": env, "environ": environ})
 
 
 def resolve_spec(
@@ -319,8 +330,8 @@ def _accelerator(request: WantedGroup, environment: Environment, usable: Devices
 
 
 def _park_after(request: WantedGroup, defaults: GroupDefaults, accelerator: Accelerator) -> float:
-    if request.park_after_seconds is not None:
-        return request.park_after_seconds
+    if (seconds := request.options.get("park_after_seconds")) is not None:
+        return float(seconds)
     return defaults.park_after_seconds if accelerator.has_devices else 0.0
 
 

@@ -223,7 +223,7 @@ export interface IReplace {
   at: number;
   /** Which ranks were dead. */
   ranks: RankSet;
-  /** The variables that they were to begin with. */
+  /** The variables that they were to begin with. `empty`: nothing. `copy`: copies of what the other ranks have alike, of the lowest one. `save`: their variables in a save; cells that ran since can be run again on them. `undo`: the other ranks undo the cell in which these died, and give them copies as `copy`. */
   state: 'empty' | 'copy' | 'save' | 'undo';
   /** The name of the save. */
   save: string | null;
@@ -965,7 +965,7 @@ export interface IOwnerRequest {
   grace_seconds: number;
 }
 
-/** How a group is started: the keyword arguments of `start` in Python. */
+/** How a group is started: keyword arguments of `start` in Python. More are rows of GroupOptions and of parts. */
 export interface IStartOptions {
   /** The name of one of the environments that are listed. */
   environment?: string;
@@ -999,14 +999,14 @@ export interface IStartOptions {
   park?: string[];
   /** Park the group when nobody has used it for so long; 0: never. By default the server's setting for groups on devices. A group on CPU is parked into files. */
   park_after_seconds?: number;
+  /** Whether the training in cells is checked. By default the server's setting. */
+  checks?: boolean;
   /** Save the group by itself so often, if cells have run since; 0: never. By default the server's setting. */
   save_every_seconds?: number;
   /** Save the group by itself so long before its allocation ends, and interrupt cells for that; 0: never. By default the server's setting. */
   save_before_end_seconds?: number;
   /** How many of these saves are kept; other saves are not deleted. */
   saves_kept?: number;
-  /** Whether the training in cells is checked. By default the server's setting. */
-  checks?: boolean;
 }
 
 /** The body of POST /groups; all fields are optional. */
@@ -1041,22 +1041,22 @@ export interface IStartRequest {
   env?: Record<string, string>;
   /** Idle groups, by name or id, that are parked before: the group needs their devices. */
   park?: string[];
-  /** Park the group when nobody has used it for so long; 0: never. By default the server's setting for groups on devices. A group on CPU is parked into files. */
-  park_after_seconds?: number;
-  /** Save the group by itself so often, if cells have run since; 0: never. By default the server's setting. */
-  save_every_seconds?: number;
-  /** Save the group by itself so long before its allocation ends, and interrupt cells for that; 0: never. By default the server's setting. */
-  save_before_end_seconds?: number;
-  /** How many of these saves are kept; other saves are not deleted. */
-  saves_kept?: number;
-  /** Whether the training in cells is checked. By default the server's setting. */
-  checks?: boolean;
   /** A name for the group, unique among running groups. */
   name?: string;
   /** The environment of the group's processes, on top of the server's: NAME=value, each followed by a NUL. */
   environ?: string;
   /** The process that the group ends with; default: it outlives all. */
   owner?: Record<string, number | number>;
+  /** Park the group when nobody has used it for so long; 0: never. By default the server's setting for groups on devices. A group on CPU is parked into files. */
+  park_after_seconds?: number;
+  /** Whether the training in cells is checked. By default the server's setting. */
+  checks?: boolean;
+  /** Save the group by itself so often, if cells have run since; 0: never. By default the server's setting. */
+  save_every_seconds?: number;
+  /** Save the group by itself so long before its allocation ends, and interrupt cells for that; 0: never. By default the server's setting. */
+  save_before_end_seconds?: number;
+  /** How many of these saves are kept; other saves are not deleted. */
+  saves_kept?: number;
 }
 
 /** The body of POST .../start_again: variables of which no process knows the values any more. */
@@ -1097,7 +1097,7 @@ export interface IRankCall {
   module?: string;
 }
 
-/** How a cell is run: the keyword arguments of `run` and `submit` in Python. */
+/** How a cell is run: keyword arguments of `run` and `submit` in Python. Parts have more. */
 export interface IRunOptions {
   /** The notebook cell's id. */
   cell_id?: string | null;
@@ -1145,12 +1145,12 @@ export interface IRunRequest {
   call?: IRankCall;
   /** Whether ranks collect garbage and empty the device cache if the cell changed their memory. */
   empty_cache?: boolean;
-  /** Whether ranks keep the state before the cell, so that it can be undone (`undo` of the execution). */
-  keep_undo?: boolean;
   /** The code to run: a string of at most 16 MiB. */
   code: string;
   /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
   ranks?: string;
+  /** Whether ranks keep the state before the cell, so that it can be undone (`undo` of the execution). */
+  keep_undo?: boolean;
 }
 
 /** The body of POST .../ranks/{rank}/comms: a message to a widget. */
@@ -1190,7 +1190,7 @@ export interface IInspectRequest {
 
 /** The body of POST .../replace: the variables that new ranks begin with. */
 export interface IReplaceRequest {
-  /** `empty`, the default. `copy`: copies of what the other ranks have alike, of the lowest one. `save`: their variables in a save; cells that ran since can be run again on them. `undo`: the other ranks undo the cell in which these died, and give them copies as `copy`. */
+  /** The variables that they begin with. `empty`: nothing. `copy`: copies of what the other ranks have alike, of the lowest one. `save`: their variables in a save; cells that ran since can be run again on them. `undo`: the other ranks undo the cell in which these died, and give them copies as `copy`. */
   state?: 'empty' | 'copy' | 'save' | 'undo';
   /** For `copy`: whether names are left out that the other ranks do not have alike (the default), or copied, too. With a single other rank nothing can be compared: `copy` is required. */
   others?: 'leave' | 'copy';

@@ -7,11 +7,13 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.part import AgentPart
 from jupyter_dist.protocol.wire.specs import ExecutionSpec
 
+from .options import CountingOptions
+
 
 class CountingAgent(AgentPart):
     def __init__(self, core):
         super().__init__(core)
-        self.ended = self.ticks = self.rank_changes = 0
+        self.ended, self.ticks, self.rank_changes = self.options(CountingOptions).counting_from, 0, 0
         self.from_ranks = {}
         self.ends_at, self.uses, self.restarted, self.waits = [], [], 0, False
 
@@ -23,7 +25,7 @@ class CountingAgent(AgentPart):
             execution.add("counted", self.ended)
 
     def asked(self, execution):
-        return {"line": execution.line} if "asks" in execution.line else None
+        return {"line": execution.line, **execution.spec.options} if "asks" in execution.line else None
 
     def ranks_changed(self):
         self.rank_changes += 1

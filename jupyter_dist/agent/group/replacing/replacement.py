@@ -50,7 +50,7 @@ class Replacement:
         self._report: models.ReplaceModel = {
             "at": time.time(),
             "ranks": self._numbers,
-            "state": wanted.state,  # type: ignore[typeddict-item]
+            "state": wanted.state,
             "save": None if wanted.restore is None else str(wanted.restore["name"]),
             "seconds": None,
             "error": None,

@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jupyter_dist.client.answers.keywords import RunOptions
 from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.results.result import Result
-from jupyter_dist.protocol.wire.requests import RunOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

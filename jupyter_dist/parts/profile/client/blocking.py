@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jupyter_dist.client.answers.keywords import RunOptions
 from jupyter_dist.client.asynchronous.arguments import check_names
 from jupyter_dist.client.blocking.asking import Ask
 from jupyter_dist.client.blocking.group import Group
 from jupyter_dist.client.displays.live import Show
 from jupyter_dist.client.results.result import Result
-from jupyter_dist.protocol.wire.requests import RunOptions
+from jupyter_dist.protocol.wire import requests
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -38,7 +39,7 @@ def profile(  # noqa: PLR0913  (the arguments of `run`, and `trace`)
         ask: As for `run`.
         options: The options of RunOptions (docs/reference/python.md).
     """
-    check_names(options, RunOptions, "code", "ranks", "trace", "stream", "check", "ask")
+    check_names(options, requests.RunOptions, "code", "ranks", "trace", "stream", "check", "ask")
     result = group.run(f"%%profile\n{code}", ranks, stream=stream, check=check, ask=ask, **options)
     if trace is not None:
         group.save_trace(result, trace)

@@ -15,10 +15,11 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.parts.saves.folder.drafts import free_name
 from jupyter_dist.parts.saves.folder.layout import SavesFolder
 from jupyter_dist.parts.saves.folder.removal import delete_automatic
-from jupyter_dist.parts.saves.transfer import TransferSpec
+from jupyter_dist.parts.saves.transfer import SavesOptions, TransferSpec
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import GroupState
+from jupyter_dist.protocol.wire.requests import DEFAULT_TRANSFER_SECONDS
 from jupyter_dist.protocol.wire.specs import ExecutionSpec, GroupSpec
 from jupyter_dist.transport.tasks import start_task
 
@@ -43,8 +44,9 @@ class SavingGroup(Protocol):
 class AutomaticSave:
     """The save under way of one reason for saves, if there is one: queued, followed to its end, and limited."""
 
-    def __init__(self, group: SavingGroup, transfers: Transfers, on_end: Ended) -> None:
+    def __init__(self, group: SavingGroup, options: SavesOptions, transfers: Transfers, on_end: Ended) -> None:
         self._group = group
+        self._options = options
         self._transfers = transfers
         self._on_end = on_end
         self._execution_id: str | None = None  # of the save under way
@@ -74,7 +76,7 @@ class AutomaticSave:
         if execution.id != self._execution_id or not execution.is_final:
             return
         if execution.state == "ok":
-            asyncio.get_running_loop().run_in_executor(None, drop_older, self._group.spec)
+            asyncio.get_running_loop().run_in_executor(None, drop_older, self._group.spec, self._options)
             self._end("ok", None)
         else:
             reason = execution.error.message if execution.error else f"It ended with '{execution.state}'."
@@ -84,8 +86,7 @@ class AutomaticSave:
         group = self._group
         if make_way is not None:
             make_way()
-        seconds = group.spec.save_seconds
-        wanted = await asyncio.to_thread(automatic_save, group.spec, seconds)
+        wanted = await asyncio.to_thread(automatic_save, group.spec, self._options)
         self.name, ranks = wanted.name, RankSet(range(group.spec.world_size))
         save = ExecutionSpec(execution_id, ranks, silent=True, expression="all")
         try:
@@ -106,22 +107,22 @@ class AutomaticSave:
             self._on_end(state, reason)
 
 
-def automatic_save(group: GroupSpec, seconds: float) -> TransferSpec:
-    """Return a save of all ranks which may take that long from its beginning. Blocking."""
+def automatic_save(group: GroupSpec, options: SavesOptions) -> TransferSpec:
+    """Return a save of all ranks. Blocking."""
     name = re.sub("[^A-Za-z0-9_.-]", "-", group.name).lstrip("_.-")[:60] or "group"
     return TransferSpec(
         "save",
-        group.saves_folder,
-        free_name(SavesFolder(Path(group.saves_folder)), f"{name}-auto-{time.strftime('%Y%m%d-%H%M%S')}"),
-        timeout_seconds=seconds,
-        max_bytes=group.saves_bytes,
+        options.saves_folder,
+        free_name(SavesFolder(Path(options.saves_folder)), f"{name}-auto-{time.strftime('%Y%m%d-%H%M%S')}"),
+        timeout_seconds=DEFAULT_TRANSFER_SECONDS,
+        max_bytes=options.saves_bytes,
         is_automatic=True,
     )
 
 
-def drop_older(group: GroupSpec) -> None:
+def drop_older(group: GroupSpec, options: SavesOptions) -> None:
     """Delete the automatic saves of a group that are more than it keeps. Blocking."""
     try:
-        delete_automatic(SavesFolder(Path(group.saves_folder)), group.group_id, group.saves_kept)
+        delete_automatic(SavesFolder(Path(options.saves_folder)), group.group_id, options.saves_kept)
     except OSError as err:  # the next save tries again
         log.warning("Older saves cannot be deleted: %s", err)

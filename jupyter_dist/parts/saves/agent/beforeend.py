@@ -11,6 +11,7 @@ from jupyter_dist.agent.group.cells.dispatch import Dispatcher
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.parts.saves.transfer import SavesOptions
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.states import AWAY_GROUP_STATES
@@ -74,20 +75,25 @@ class SaveBeforeEnd:
     """The last save of one group. It comes before queued cells, and running cells are interrupted for it."""
 
     def __init__(
-        self, group: EndingGroup, transfers: Transfers, interrupt: Callable[[list[RankProcess]], object]
+        self,
+        group: EndingGroup,
+        options: SavesOptions,
+        transfers: Transfers,
+        interrupt: Callable[[list[RankProcess]], object],
     ) -> None:
         self._group = group
+        self._before_seconds = options.save_before_end_seconds
         self._interrupt = interrupt
-        self._clock = EndClock(group.spec.save_before_end_seconds)
-        self._save = AutomaticSave(group, transfers, self._ended)
+        self._clock = EndClock(options.save_before_end_seconds)
+        self._save = AutomaticSave(group, options, transfers, self._ended)
         self._until = ""  # when the allocation ends, for sentences
         self._is_last = False  # the engine has asked the nodes to end
         self._timer: asyncio.TimerHandle | None = None
 
     def add_to(self, model: SelfSaving) -> None:
         """Add when the group is saved before its end, if it is."""
-        if self._group.spec.save_before_end_seconds > 0:
-            model["before_end_seconds"] = self._group.spec.save_before_end_seconds
+        if self._before_seconds > 0:
+            model["before_end_seconds"] = self._before_seconds
             model["ends_at"] = self._clock.ends_at
 
     def ends(self, at: float | None) -> None:
@@ -104,7 +110,7 @@ class SaveBeforeEnd:
         """
         if not self._is_last:  # else another node has reported it before
             self._is_last = True
-            if self._group.spec.save_before_end_seconds > 0:
+            if self._before_seconds > 0:
                 self._clock.ends_in(self._group.spec.end_grace_seconds, time.time())
                 self._follow_end()
         return self._save.is_under_way

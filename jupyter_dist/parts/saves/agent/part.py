@@ -11,7 +11,7 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.replacing.replacement import BeginReplacing, WayToReplace
 from jupyter_dist.agent.part import AgentCore, AgentPart
 from jupyter_dist.agent.processes.rank_process import RankProcess
-from jupyter_dist.parts.saves.transfer import TransferSpec, news_of
+from jupyter_dist.parts.saves.transfer import SavesOptions, TransferSpec, news_of
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.specs import ExecutionSpec, ReplaceSpec
@@ -31,9 +31,10 @@ class SavesAgent(AgentPart):
 
     def __init__(self, core: AgentCore) -> None:
         super().__init__(core)
+        options = self.options(SavesOptions)
         self._transfers = Transfers(core)
-        self._periodic = PeriodicSaves(core.group, self._transfers)
-        self._before_end = SaveBeforeEnd(core.group, self._transfers, core.interrupt)
+        self._periodic = PeriodicSaves(core.group, options, self._transfers)
+        self._before_end = SaveBeforeEnd(core.group, options, self._transfers, core.interrupt)
 
     def changed(self, execution: AgentExecution) -> None:
         """Follow the saves and restores, and note that cells have run."""

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.parts.saves.transfer import SavesOptions
 
 from .automatic import AutomaticSave, SavingGroup
 from .transfers import Transfers, action_of
@@ -45,18 +46,18 @@ class SaveClock:
 class PeriodicSaves:
     """The saves that one group makes by itself. Each waits its turn in the queue, as a cell does."""
 
-    def __init__(self, group: SavingGroup, transfers: Transfers) -> None:
+    def __init__(self, group: SavingGroup, options: SavesOptions, transfers: Transfers) -> None:
         self._group = group
-        self._clock = SaveClock(group.spec.save_every_seconds, time.monotonic())
+        self._options = options
+        self._clock = SaveClock(options.save_every_seconds, time.monotonic())
         self._generation = group.generation
-        self._save = AutomaticSave(group, transfers, self._ended)
+        self._save = AutomaticSave(group, options, transfers, self._ended)
 
     def model(self) -> SelfSaving:
         """Return how often the group saves by itself, if at all."""
-        spec = self._group.spec
         return {
-            "every_seconds": spec.save_every_seconds,
-            "kept": spec.saves_kept,
+            "every_seconds": self._options.save_every_seconds,
+            "kept": self._options.saves_kept,
             "problem": self._clock.problem,
         }
 

@@ -48,11 +48,6 @@ class Saves:
             message = say("%1 is no folder: %2.", f"{(wanted or default)[:200]!r}", err)
             raise JupyterDistError("bad_directory", message, say("Choose another folder.")) from err
 
-    def of_group(self) -> dict[str, Any]:
-        """Return the fields of a GroupSpec for saves that the group makes by itself."""
-        seconds = DEFAULT_TRANSFER_SECONDS
-        return {"saves_folder": str(self.folder(None).path), "saves_bytes": self.max_bytes, "save_seconds": seconds}
-
     async def listed(self, wanted: str | None, group: models.GroupModel | None = None) -> SavesModel:
         """Return the saves of a folder; if a group is given, with the reasons why it cannot restore them."""
         folder = self.folder(wanted)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from jupyter_dist.parts.saves.models import DeletedSave, LastSavesModel, SavePreview, SavesModel, Transfer
-from jupyter_dist.parts.saves.transfer import TransferSpec
+from jupyter_dist.parts.saves.transfer import SavesOptions, TransferSpec
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.field import options_of
 from jupyter_dist.protocol.models.models import ExecutionModel
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
@@ -30,8 +31,9 @@ class SavesServer(ServerPart):
 
     def __init__(self, manager: GroupManager) -> None:
         super().__init__(manager)
-        settings = manager.defaults
-        self._saves = Saves(settings.root_dir, settings.saves_folder, settings.saves_bytes, settings.saves_days)
+        options = self.options(SavesOptions)
+        root_dir = manager.defaults.root_dir
+        self._saves = Saves(root_dir, options.saves_folder, options.saves_bytes, options.saves_days)
         self._last = LastSaves(self._saves, self._last_changed)
         self._forget: Callable[[], object] = lambda: None
 
@@ -49,9 +51,13 @@ class SavesServer(ServerPart):
         self._forget()
         self._last.stop()
 
-    def spec_fields(self) -> Mapping[str, Any]:
-        """Return where and how a group saves by itself."""
-        return self._saves.of_group()
+    def start_options(self) -> Mapping[str, Any]:
+        """Return where a group saves by itself."""
+        return {"saves_folder": str(self._saves.folder(None).path)}
+
+    def works_at_end(self, options: Mapping[str, Any]) -> bool:
+        """Whether a group saves itself when it is ended."""
+        return options_of(SavesOptions, options).save_before_end_seconds > 0
 
     def group_fields(self, status: GroupStatus) -> Mapping[str, Any]:
         """Return the newest save that the group can restore."""

@@ -12,12 +12,13 @@ from jupyter_dist.agent.group.replacing.variables import Copies
 from jupyter_dist.agent.part import AgentCore, AgentPart
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starting.leftparts import left_by
+from jupyter_dist.parts.undo.options import UndoOptions
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.specs import ReplaceSpec
 from jupyter_dist.transport.frames import Header
 
 from .kept import combined, cost_of, kept_of
-from .undoing import NAME, CellUndo
+from .undoing import NAME, CellUndo, keeps_undo
 
 UNDO_SECONDS = 120.0  # which the living ranks have to undo the cell in which others died, or to do it again
 
@@ -28,11 +29,12 @@ class UndoOfGroup(AgentPart):
     def __init__(self, core: AgentCore) -> None:
         super().__init__(core)
         self._undo = CellUndo(core.group.dispatcher)
-        self._limits = {"cells": core.group.spec.undo_cells, "bytes": core.group.spec.undo_bytes}
+        options = self.options(UndoOptions)
+        self._limits = {"cells": options.undo_cells, "bytes": options.undo_bytes}
 
     def asked(self, execution: AgentExecution) -> Mapping[str, Any] | None:
         """Return the limits of what ranks keep for a cell; None: they keep nothing."""
-        return self._limits if execution.spec.keep_undo else None
+        return self._limits if keeps_undo(execution) else None
 
     def received(self, rank: RankProcess, content: dict[str, Any]) -> None:
         """Take the kept cells of a rank after a cell, and the cost."""
@@ -44,7 +46,7 @@ class UndoOfGroup(AgentPart):
             rank.left = left_by(rank.local_pid, sent["files"])
         cost = cost_of(sent, content.get("undo_cost"))
         execution = self.core.group.dispatcher.queue.find(str(rank.last_execution_id))
-        if cost is not None and execution is not None and execution.spec.keep_undo and not execution.is_final:
+        if cost is not None and execution is not None and keeps_undo(execution) and not execution.is_final:
             execution.add(NAME, combined(execution.added(NAME), cost))
 
     def changed(self, execution: AgentExecution) -> None:

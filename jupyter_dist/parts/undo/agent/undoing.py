@@ -31,6 +31,11 @@ NAME = "undo"  # of the part, and of its field of executions
 _HINT = say("Run cells with `keep_undo` (%dist_keep_undo on) to undo them afterwards.")
 
 
+def keeps_undo(execution: AgentExecution) -> bool:
+    """Whether ranks keep the state before it."""
+    return bool(execution.spec.options.get("keep_undo"))
+
+
 class CellUndo:
     """Chooses the cells to undo or to do again, and notes which have been undone."""
 
@@ -45,7 +50,7 @@ class CellUndo:
         found = [
             execution
             for execution in self._queue
-            if execution.spec.keep_undo and execution.is_final and execution.undone_at is None
+            if keeps_undo(execution) and execution.is_final and execution.undone_at is None
             if execution.begin_seq is not None and _keep(ranks, execution)
         ]
         return sorted(found, key=_began, reverse=True)
@@ -188,7 +193,7 @@ class CellUndo:
     def _last(self, ranks: Mapping[int, RankProcess], count: int) -> list[AgentExecution]:
         found = self.undoable(ranks)
         if len(found) < count:
-            running = [one for one in self._queue if one.spec.keep_undo and not one.is_final]
+            running = [one for one in self._queue if keeps_undo(one) and not one.is_final]
             if not found and running:
                 message = say("No cell can be undone yet: %1 is %2.", _name(running[0]), say(running[0].state))
                 raise JupyterDistError("cannot_undo", message, say("Wait until it ends, or interrupt it."))
@@ -211,7 +216,7 @@ class CellUndo:
             if not cell.is_final:
                 message = say("%1 is %2.", _name(cell, at_start=True), say(cell.state))
                 raise JupyterDistError("cannot_undo", message, say("Wait until it ends, or interrupt it."))
-            if not cell.spec.keep_undo or cell.begin_seq is None:
+            if not keeps_undo(cell) or cell.begin_seq is None:
                 raise JupyterDistError("cannot_undo", say("%1 did not keep undo.", _name(cell, at_start=True)), _HINT)
         return sorted(cells, key=_began, reverse=True)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.models.sentences import say, words_of
@@ -15,6 +14,8 @@ from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.requests import StartOptions
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from jupyter_dist.protocol.models import machine
 
 FILE_NAME = "jupyter_dist_presets.yaml"
@@ -24,7 +25,18 @@ _TEXTS = ("label", "description")
 # A start that has one of these has no other of the preset.
 _SHAPE = ("num_ranks", "ranks_per_node", "devices")
 
-W = TypeVar("W")
+
+class Start(Protocol):
+    """The group that a request asks for."""
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of the request by name."""
+
+    def with_fields(self, changes: Mapping[str, Any]) -> Self:
+        """Return the group with other values of these fields."""
+
+
+S = TypeVar("S", bound=Start)
 
 
 class Presets:
@@ -46,7 +58,7 @@ class Presets:
                 found.setdefault(str(name), _preset(str(name), fields, _problem(name, fields)))
         return list(found.values())
 
-    def applied(self, wanted: W) -> W:
+    def applied(self, wanted: S) -> S:
         """Return the start with the options of its preset, where it leaves the defaults.
 
         Args:
@@ -55,7 +67,7 @@ class Presets:
         Raises:
             JupyterDistError: `bad_request`, if there is no such preset, or it cannot be used.
         """
-        name = getattr(wanted, "preset", None)
+        name = wanted.fields()["preset"]
         if name is None:
             return wanted
         presets = {preset["name"]: preset for preset in self.listed()}
@@ -68,7 +80,7 @@ class Presets:
             raise bad_request(
                 say("The preset '%1' cannot be used: %2", name, preset["problem"]), say("Correct it, or use another.")
             )
-        return dataclasses.replace(wanted, preset=None, **_changes(wanted, preset["options"]))  # type: ignore[type-var]
+        return wanted.with_fields({"preset": None, **_changes(wanted, preset["options"])})
 
     def _sources(self) -> list[tuple[str, dict[Any, Any] | str]]:
         """Return the presets of each source, or why it cannot be read."""
@@ -139,22 +151,22 @@ def _mistake(options: dict[Any, Any]) -> str | None:
     return f"{f'{where!r}: ' if where else ''}{error.message[:300]}."
 
 
-def _changes(wanted: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+def _changes(wanted: Start, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that a preset changes in a start."""
-    defaults = {field.name: field.default for field in dataclasses.fields(wanted)}
+    given, defaults = wanted.fields(), type(wanted)().fields()
 
     def is_left(name: str) -> bool:
-        return bool(getattr(wanted, name) == defaults[name])
+        return bool(given.get(name) == defaults.get(name))
 
     found: dict[str, Any] = {}
     has_shape = not all(map(is_left, _SHAPE))
     for name, value in options.items():
         if name == "env":
-            found[name] = Secrets.parsed(value).under(wanted.env)
+            found[name] = Secrets.parsed(value).under(given["env"])
         elif isinstance(value, dict):
-            found[name] = {**value, **getattr(wanted, name)}
+            found[name] = {**value, **given[name]}
         elif is_left(name) and not (has_shape and name in _SHAPE):
             found[name] = value
-    if wanted.environment is None and {"environment", "python"} & set(options):  # clients send their own Python
+    if given["environment"] is None and {"environment", "python"} & set(options):  # clients send their own Python
         found["python"] = options.get("python")
     return found

@@ -1,0 +1,25 @@
+"""Keyword arguments with those of parts. Made by `make generate` from rows of options: edit that."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from jupyter_dist.protocol.wire import requests
+
+ReplaceState = Literal["empty", "copy", "save", "undo"]  # of replaced ranks
+
+
+class StartOptions(requests.StartOptions, total=False):
+    """How a group is started: keyword arguments of `start` in Python. More are rows of GroupOptions and of parts."""
+
+    park_after_seconds: float
+    checks: bool
+    save_every_seconds: float
+    save_before_end_seconds: float
+    saves_kept: int
+
+
+class RunOptions(requests.RunOptions, total=False):
+    """How a cell is run: keyword arguments of `run` and `submit` in Python. Parts have more."""
+
+    keep_undo: bool
