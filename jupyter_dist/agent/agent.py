@@ -161,8 +161,10 @@ class Agent:
         self._sampler = Sampler(self.group, self._sampled, lambda: looks.last)
         self._pulse = Pulse(self.group)
         self._pulse.start()
+        self._starts = GroupStarts(self.group, self._starter, self._first_start_failed)
         core = AgentCore(
             group=self.group,
+            starts=self._starts,
             proving=self.proving,
             looks=looks,
             begun_rank=self.begun_rank,
@@ -174,7 +176,6 @@ class Agent:
         )
         self._parts = AgentParts(core, self._handlers)
         self._handlers.update({name: self.keyed.once(request) for name, request in self._parts.requests.items()})
-        self._starts = GroupStarts(self.group, self._starter, self._first_start_failed)
         self._starts.start()
 
     def _open_to_nodes(self, spec: GroupSpec, group: AgentGroup) -> Nodes:
@@ -301,7 +302,7 @@ class Agent:
         self._group_push = call_within(self._group_push, seconds, self._push_group)
 
     def _store_spec(self) -> None:
-        """Write group.json again after a resize."""
+        """Write group.json again after a change of the spec."""
         if self.group is not None and self.group.spec is not self._stored:
             try:
                 self._write_group_json()

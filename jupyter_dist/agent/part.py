@@ -15,6 +15,7 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.proving import Proving
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.replacing.replacement import WayToReplace
+from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.watch.look import Looks
 from jupyter_dist.protocol import parts
@@ -30,6 +31,7 @@ class AgentCore:
     """What a part has of its agent."""
 
     group: AgentGroup
+    starts: GroupStarts  # starts ranks, one change of them at a time
     proving: Proving  # keeps what was shown, and counts what was refuted
     looks: Looks  # at what all ranks do
     begun_rank: Callable[[int], RankProcess]  # a rank that can answer; raises where it starts, or its values are away

@@ -13,7 +13,6 @@ from jupyter_dist.agent.group.cells.dispatch import dead_error
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.replacing.variables import Copies, NoVariables, VariableSource
-from jupyter_dist.agent.group.resize.shapes import WantedSize
 from jupyter_dist.agent.watch.look import stacks_of
 from jupyter_dist.journal.reader import execution_records
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -58,7 +57,6 @@ class Requests:
             "restart": once(self._restart),
             "replace": once(self._replace),
             "reform": once(self._reform),
-            "resize": once(self._resize),
             "kill": once(self._kill),
             "shutdown": self._shutdown,
             "executions": self._executions,
@@ -203,13 +201,6 @@ class Requests:
 
     async def _reform(self, _header: Header, _: bytes) -> Answer:
         self._agent.need_group().recreate_process_group()
-        return self._agent.group_answer()
-
-    async def _resize(self, header: Header, _: bytes) -> Answer:
-        devices, names = (tuple(header.get(name) or ()) for name in ("devices", "device_names"))
-        others = str(header.get("others") or "refuse")
-        await self._agent.need_group().give_up_lost_nodes(int(header["num_ranks"]))
-        self._agent.need_starts().resize(WantedSize(int(header["num_ranks"]), devices, names, others))
         return self._agent.group_answer()
 
     async def _shutdown(self, _header: Header, _: bytes) -> Answer:

@@ -33,7 +33,6 @@ COMMANDS = {
     ),
     "start-again": _own("groups.StartAgainCommand", "Start a group that has ended, with the options of its start."),
     "replace": _own("groups.ReplaceCommand", "Start new processes for a group's dead ranks."),
-    "resize": _own("groups.ResizeCommand", "Change the number of a group's ranks."),
     "stop": _own("groups.StopCommand", "End a group."),
     "doctor": _own("machine.doctor.DoctorCommand", "Check this machine, and say how to fix problems."),
     "completion": _own("machine.completion.CompletionCommand", "Print a script for shell completion."),

@@ -9,7 +9,6 @@ from IPython.core.magic import cell_magic, line_magic, magics_class
 from jupyter_dist.client.blocking.report import (
     debug_text,
     devices_line,
-    resized_text,
     sample_if_any,
     status_text,
 )
@@ -71,14 +70,6 @@ def restart_parser() -> MagicParser:
     add_replace_state(parser, "with -d: what new ranks begin with")
     parser.add_argument("--save", help="with --state save: another save")
     parser.add_argument("--all-names", action="store_true", help="with --state copy: also names that ranks differ in")
-    return parser
-
-
-def resize_parser() -> MagicParser:
-    """Return the parser of `%dist_resize`."""
-    parser = MagicParser("%dist_resize", description="Change the number of ranks.")
-    parser.add_argument("num_ranks", type=int, help="how many ranks there are to be")
-    parser.add_argument("--others", choices=("refuse", "keep", "copy"), default="refuse", help="what ranks differ in")
     return parser
 
 
@@ -206,14 +197,6 @@ class DistMagics(RankMagics):
             raise DistError("Only dead ranks can be given variables: %dist_restart -d. For all: %dist_restore.")
         else:
             self.restart()
-
-    @line_magic
-    @sentences
-    @takes(resize_parser)
-    def dist_resize(self, line: str) -> None:
-        """Change the number of ranks of this notebook's group; ranks that stay keep their variables."""
-        options = resize_parser().parse(line)
-        print(resized_text(self.session.group().resize(options.num_ranks, others=options.others).model))
 
     @line_magic
     @sentences

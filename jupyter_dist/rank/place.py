@@ -1,6 +1,6 @@
 """The place of a rank in its group: its number, the size of the group, and the variables that torchrun has for both.
 
-A resize gives a living process another place (agent/group/resize/resizing.py).
+A change of the number of ranks gives a living process another place.
 """
 
 from __future__ import annotations

@@ -60,8 +60,6 @@ export const CommandIDs = {
   reform: 'jupyter-dist:reform',
   /** Start a group that has ended, with the options of its start; args: `{group}`. */
   startAgain: 'jupyter-dist:start-again',
-  /** Change the number of ranks of a group; args: `{group, ranks?: number}`, without `ranks` after a dialog. */
-  resize: 'jupyter-dist:resize',
   /** Shut a group down; args: `{group}`. */
   shutdown: 'jupyter-dist:shutdown',
   /** Shut all groups down. */

@@ -125,6 +125,7 @@ def test_a_verdict_that_names_no_rank_gets_what_nccl_reports(ras):
     watch = HangWatch(
         AgentCore(
             group=group,
+            starts=None,
             proving=Proving(),
             looks=Looks(group),
             begun_rank=lambda rank: group.ranks[rank],

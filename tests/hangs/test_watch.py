@@ -19,6 +19,7 @@ NUM_RANKS = 64
 def core_of(group):
     return AgentCore(
         group=group,
+        starts=None,
         proving=Proving(),
         looks=Looks(group),
         begun_rank=lambda rank: group.ranks[rank],

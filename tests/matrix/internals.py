@@ -39,7 +39,7 @@ STATE = "torch.distributed.fsdp._fully_shard._fsdp_state.FSDPState"
 PARAMS = "torch.distributed.fsdp._fully_shard._fsdp_param_group.FSDPParamGroup"
 PARAM = "torch.distributed.fsdp._fully_shard._fsdp_param.FSDPParam"
 LIBRARY = "libtorch_cpu.so"
-RESIZE = f"tests/faults/test_resizing.py: {CPU}; {UNSEEN}"
+RESIZE = f"tests/resizing/test_resizing.py: {CPU}; {UNSEEN}"
 REVIVAL = f"tests/recovery/test_matrix.py: {CPU}; {UNSEEN}"
 
 NAMES = [

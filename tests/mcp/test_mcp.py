@@ -32,8 +32,8 @@ READING = {
 }
 HAS_SAVES = find_spec("jupyter_dist.parts.saves") is not None
 OF_SAVES = {"save_group", "restore_group"} if HAS_SAVES else set()
-CHANGING = {"start_group", "run_code", "interrupt", "park_group", "restart_group"} | OF_SAVES
-CHANGING |= {"shut_down_group", *({"undo", "redo"} & BY_NAME.keys())}
+CHANGING = {"start_group", "run_code", "interrupt", "restart_group"} | OF_SAVES
+CHANGING |= {"shut_down_group", *({"undo", "redo"} & BY_NAME.keys()), *(["park_group"] if "park" in BY_NAME else [])}
 
 # What the SDK's dependencies warn of is not ours.
 pytestmark = [

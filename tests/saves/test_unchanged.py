@@ -175,6 +175,8 @@ FAILING = {
 
 @pytest.mark.parametrize("what", FAILING)
 def test_an_operation_that_ended_in_an_error_has_changed_nothing(group, folder, saved, what):
+    if "resize" in what and "resize" not in BY_NAME:
+        pytest.skip("without the part that resizes groups")
     group.run("mine = [rank]", check=True)
     before, pids = group.gather(LOOK), group.gather("os.getpid()")
     with pytest.raises(JupyterDistError) as raised:

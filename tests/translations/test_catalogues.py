@@ -115,7 +115,7 @@ SHOWN = [
         "server/launchers",
         "parts/clusters",
         "parts/parking/agent",
-        "agent/group/resize",
+        "parts/resizing",
         "parts/undo/agent",
     ),
     *("parts/saves", "system/files/owned.py", "rank/state/writing.py"),

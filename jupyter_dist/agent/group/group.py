@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from jupyter_dist.protocol.wire.road import Stop
 
 STARTS_AT_ONCE = 16  # on a machine
-GIVE_UP_SECONDS = 2.0
-POLL_SECONDS = 0.02
 
 
 class AgentGroup:
@@ -81,9 +79,8 @@ class AgentGroup:
         self.comms = Comms()
         self.directory = directory
         self.ranks: list[RankProcess] = []
-        self.num_shapes = 0  # counts resizes, also the undone ones
+        self.num_shapes = 0  # counts changes of the number of ranks, also the undone ones
         self.most_ranks = spec.world_size  # the highest number so far: the journal has their records
-        self.resized: models.ResizeModel | None = None
         self.replaced: models.ReplaceModel | None = None
         self.state: GroupState = "starting"
         self.generation = 0
@@ -178,7 +175,7 @@ class AgentGroup:
         self._join_records()
         for rank, place in ranks:
             rank.take_place(place)
-        self.dispatcher.resize(self.ranks, spec.node_ranges)
+        self.dispatcher.take_shape(self.ranks, spec.node_ranges)
         self._on_group()
 
     def begin_generation(self) -> None:
@@ -189,22 +186,6 @@ class AgentGroup:
         self._starting_since = time.monotonic()
         self.journal.append("note", b"The group was restarted.", rank=None, execution_id=None)
         self.prepare()
-
-    async def give_up_lost_nodes(self, num_ranks: int) -> None:
-        """Give up nodes whose link is lost, if the others have that many ranks; wait for the end of their ranks."""
-        if self.nodes is None:
-            return
-        lost = [node for node in self.nodes.active if node.state == "unreachable"]
-        numbers = {rank for node in lost for rank in node.ranks}
-        if not lost or num_ranks > len([rank for rank in self.living() if rank.rank not in numbers]):
-            return
-        for node in lost:
-            self.nodes.give_up(node)
-        deadline = time.monotonic() + GIVE_UP_SECONDS
-        while time.monotonic() < deadline and (  # noqa: ASYNC110 - as `rejoin_with`: for a moment
-            any(self.ranks[number].state != "dead" for number in numbers) or self.dispatcher.queue.in_state("running")
-        ):
-            await asyncio.sleep(POLL_SECONDS)
 
     async def end(self) -> list[str]:
         """End all ranks; return a sentence about each process that had to be killed."""
@@ -277,7 +258,7 @@ class AgentGroup:
     def rank_died(self, rank: RankProcess) -> None:
         """Handle the end of a rank's process."""
         if rank not in self.ranks:
-            return  # a resize has ended it: another rank may have its number
+            return  # it has left the group: another rank may have its number
         if self.state != "ending" and not self.has_left:
             give_up_waiting_for(rank, self.living(), self.stores)
         if self._formed is not None and not self._formed.done():
@@ -385,7 +366,6 @@ class AgentGroup:
             "spec": self.spec.to_dict(),
             "generation": self.generation,
             "most_ranks": self.most_ranks,
-            "resized": self.resized,
             "replaced": self.replaced,
             "disk": self.journal.disk or None,
             "note": (note := join(self.note, self.journal.disk, *self._lasting()) or None),

@@ -89,7 +89,7 @@ async def rejoin(ranks: list[RankProcess], store_path: str, move: Header | None 
     Args:
         ranks: the ranks.
         store_path: a store that no process group has used.
-        move: after a resize, what changes for all ranks (resize/shapes.py); each gets the place of its spec.
+        move: where ranks leave or are added, what changes for all; each gets the place of its spec.
 
     Raises:
         JupyterDistError: the error of the first rank that could not join.

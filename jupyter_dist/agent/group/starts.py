@@ -20,8 +20,6 @@ from jupyter_dist.transport.tasks import start_task
 from .group import AgentGroup
 from .replacing.replacement import Replacement, TakeBack
 from .replacing.variables import NoVariables, VariableSource
-from .resize.resizing import Resize
-from .resize.shapes import WantedSize
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +47,7 @@ class GroupStarts:
 
     def start(self) -> None:
         """Start the ranks of a new group."""
-        self._begin(self._first_start())
+        self.begin(self._first_start())
 
     def restart(self) -> None:
         """End all ranks and start new ones. Variables are lost; the zygote keeps its imports.
@@ -65,10 +63,10 @@ class GroupStarts:
                 say("Wait until it is ready or has ended."),
             )
         self._check_nodes()
-        self._check_folder()
+        self.check_folder()
         # Running and queued cells end; cells that are submitted from now on are for the new ranks.
         group.stop_cells("restarting", JupyterDistError("restarted", say("The group was restarted.")))
-        self._begin(self._restart())
+        self.begin(self._restart())
 
     def replace_dead(
         self,
@@ -90,7 +88,7 @@ class GroupStarts:
         source = source or NoVariables()
         replacement = Replacement(self._group, self.starter, wanted or ReplaceSpec(), source, take_back)
         replacement.begin()
-        self._begin(replacement.run())
+        self.begin(replacement.run())
 
     def check_may_replace(self) -> None:
         """Raise JupyterDistError as `replace_dead`."""
@@ -103,15 +101,10 @@ class GroupStarts:
             message = say("The other ranks are running a cell; a new rank can only join when they are idle.")
             raise JupyterDistError("group_not_ready", message, say("Interrupt the cell or wait until it ends."))
         self._check_nodes()
-        self._check_folder()
+        self.check_folder()
 
-    def resize(self, wanted: WantedSize) -> None:
-        """Change the number of ranks; ranks that stay keep their processes and variables.
-
-        Raises:
-            JupyterDistError: `group_not_ready`, if the group starts or ends, or ranks are running cells; `bad_request`
-                or `bad_environment`, if it cannot have that size.
-        """
+    def check_may_change(self) -> None:
+        """Raise JupyterDistError `group_not_ready` if the ranks cannot become others, which are more or fewer."""
         group = self._group
         if group.state not in ("ready", "degraded") or self._is_under_way:
             message = say("Group '%1' is %2.", group.spec.name, say(group.state))
@@ -122,11 +115,10 @@ class GroupStarts:
             raise JupyterDistError("group_not_ready", message, say("Interrupt the cell or wait until it ends."))
         if not group.process_group.may_begin:
             raise JupyterDistError("group_not_ready", say("The ranks are joining."), say("Wait until they are ready."))
-        if wanted.num_ranks > len(group.living()):
-            self._check_folder()
-        resize = Resize(group, self.starter, wanted)
-        resize.begin()
-        self._begin(resize.run())
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Change the ranks in the background: one change at a time, which a restart or the end of the group cancels."""
+        self.work = start_task(work, "start or restart", self._failed)
 
     def cancel(self) -> None:
         """Cancel the start or restart under way: the group ends."""
@@ -141,13 +133,10 @@ class GroupStarts:
         if self._group.nodes is not None:
             self._group.nodes.check_complete()
 
-    def _check_folder(self) -> None:
+    def check_folder(self) -> None:
         """Raise JupyterDistError `bad_directory` if new ranks have no folder; present ranks are not ended."""
         if self._group.nodes is None:  # else each machine looks at its own
             check_folder(self._group.spec.cwd)
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        self.work = start_task(work, "start or restart", self._failed)
 
     def _failed(self, error: BaseException) -> None:
         """Handle an internal error: the group must not be shown as starting forever."""

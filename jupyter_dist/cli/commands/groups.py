@@ -1,4 +1,4 @@
-"""`start`, `start-again`, `list`, `status`, `samples`, `replace`, `resize`, `stop`."""
+"""`start`, `start-again`, `list`, `status`, `samples`, `replace`, `stop`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from jupyter_dist.cli.command import Command, add_group_argument, shown
 from jupyter_dist.client import Group, JupyterDistError
-from jupyter_dist.client.blocking.report import ending_text, replaced_text, resized_text, sample_if_any, status_text
+from jupyter_dist.client.blocking.report import ending_text, replaced_text, sample_if_any, status_text
 from jupyter_dist.client.startoptions import add_replace_state, add_start_options, given_options
 
 HERE = {
@@ -123,27 +123,6 @@ class SamplesCommand(Command):
         """Print the figures once."""
         samples = self.client.attach(self.options.group).samples(60 * self.options.minutes)
         self.tell(samples.model, repr(samples))
-        return 0
-
-
-OTHERS = "names that ranks do not have alike: refuse to resize, let new ranks lack them, or copy the ones of rank 0"
-
-
-class ResizeCommand(Command):
-    """Change the number of a group's ranks; ranks that stay keep their processes and variables."""
-
-    needs_groups = True
-
-    def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the number of ranks, and the group."""
-        parser.add_argument("num_ranks", type=int, help="how many ranks there are to be")
-        parser.add_argument("--others", choices=("refuse", "keep", "copy"), default="refuse", help=OTHERS)
-        add_group_argument(parser, positional=False)
-
-    def act(self) -> int:
-        """Resize the group, and print what cells must make again."""
-        group = self.client.attach(self.options.group).resize(self.options.num_ranks, others=self.options.others)
-        self.tell(group.model, resized_text(group.model))
         return 0
 
 

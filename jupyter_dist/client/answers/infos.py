@@ -503,7 +503,6 @@ class GroupInfo(ApiObject):
 
     Attributes:
         generation: Counts restarts.
-        resized: The last change of its size, or the one under way.
         replaced: The last replacement of dead ranks, or the one under way.
         note: A sentence for the user.
         error: Why the start failed or the group died.
@@ -518,6 +517,7 @@ class GroupInfo(ApiObject):
         running: Executions.
         queued: Executions.
         parked: Where its memory is; null unless it is parked.
+        resized: The last change of its size, or the one under way.
         self_saving: Null: it is saved on request alone.
         last_save: The newest save of a group with its name that it can restore, also after its end; or
             null.
@@ -535,7 +535,6 @@ class GroupInfo(ApiObject):
     started_at: float | None
     ready_seconds: float | None
     generation: int
-    resized: ResizeInfo | None
     replaced: ReplaceInfo | None
     note: str | None
     note_words: list[WordsInfo] | None
@@ -553,6 +552,7 @@ class GroupInfo(ApiObject):
     running: list[str]
     queued: list[str]
     parked: ParkedStateInfo | None
+    resized: ResizeInfo | None
     self_saving: SelfSavingInfo | None
     last_save: LastSaveInfo | None
 

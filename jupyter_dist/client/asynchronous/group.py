@@ -318,37 +318,6 @@ class AsyncGroup(PlainAsyncGroup):
             raise JupyterDistError.from_dict(replaced["error"])
         return self
 
-    async def resize(
-        self,
-        num_ranks: int,
-        *,
-        others: Literal["refuse", "keep", "copy"] = "refuse",
-        devices: Sequence[int] | None = None,
-    ) -> AsyncGroup:
-        """Change the number of ranks; ranks that stay keep their processes and variables.
-
-        New ranks get copies of the names that all others have alike. Returns when all ranks have joined the new process
-        group; `model["resized"]` lists what was copied, and what cells must make again.
-
-        Args:
-            num_ranks: How many ranks there are to be.
-            others: What happens to names that are not alike on all ranks. `refuse`: the group keeps its size.
-                `keep`: new ranks lack them, and ranks that leave lose them. `copy`: new ranks get rank 0's.
-            devices: The devices of new ranks; by default the first that the group does not use.
-
-        Raises:
-            JupyterDistError: the group has its earlier size and all variables: some names are not alike
-                (`ranks_differ`), it cannot have another size now (`group_not_ready`, `bad_request`, `bad_devices`),
-                or new ranks could not be started.
-        """
-        body = {"num_ranks": num_ranks, "others": others, **({} if devices is None else {"devices": list(devices)})}
-        self.model = await self._once("resize", body=body)
-        await left(self, "resizing")
-        resized = self.model.get("resized")
-        if resized and resized["error"]:
-            raise JupyterDistError.from_dict(resized["error"])
-        return self
-
     async def kill(self, rank: int) -> AsyncGroup:
         """Kill a rank that cannot be interrupted; the others keep their variables. Then `replace` it."""
         (chosen,) = ranks_in(self.model, str(rank))

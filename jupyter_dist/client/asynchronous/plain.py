@@ -343,6 +343,32 @@ class PlainAsyncGroup(GroupCaller):
         """
         await of_part("profile", "asynchronous").save_trace(self, result, path)
 
+    async def resize(
+        self,
+        num_ranks: int,
+        *,
+        others: Literal["refuse", "keep", "copy"] = "refuse",
+        devices: Sequence[int] | None = None,
+    ) -> Self:
+        """Change the number of ranks; ranks that stay keep their processes and variables.
+
+        New ranks get copies of the names that all others have alike. Returns when all ranks have joined the new process
+        group; `model["resized"]` lists what was copied, and what cells must make again.
+
+        Args:
+            num_ranks: How many ranks there are to be.
+            others: What happens to names that are not alike on all ranks. `refuse`: the group keeps its size.
+                `keep`: new ranks lack them, and ranks that leave lose them. `copy`: new ranks get rank 0's.
+            devices: The devices of new ranks; by default the first that the group does not use.
+
+        Raises:
+            JupyterDistError: the group has its earlier size and all variables: some names are not alike
+                (`ranks_differ`), it cannot have another size now (`group_not_ready`, `bad_request`, `bad_devices`),
+                or new ranks could not be started.
+        """
+        await of_part("resizing", "asynchronous").resize(self, num_ranks, others=others, devices=devices)
+        return self
+
     async def save(
         self,
         name: str | None = None,

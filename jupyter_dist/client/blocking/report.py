@@ -75,15 +75,6 @@ def replaced_text(group: models.GroupModel) -> str:
     return "\n".join([f"{len(replaced['names'])} names {source}.", *replaced["again"]])
 
 
-def resized_text(group: models.GroupModel) -> str:
-    """Return a sentence about the last resize of a group, and what cells must make again."""
-    resized = group.get("resized")
-    if not resized or resized["seconds"] is None:
-        return f"Group '{group['name']}' has {group['world_size']} ranks."
-    size = f"has {resized['after']} ranks, not {resized['before']}, after {resized['seconds']:.1f} s"
-    return "\n".join([f"Group '{group['name']}' {size}; ranks that stay keep their variables.", *resized["again"]])
-
-
 def stacks_text(stacks: Iterable[RankStackInfo]) -> str:
     """Return the states of ranks with their current lines, innermost last; ranks with equal stacks once."""
     return "\n".join(line for stack in stacks for line in _stack_lines(stack))

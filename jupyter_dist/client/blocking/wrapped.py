@@ -282,32 +282,6 @@ class BlockingGroup:
         self._loop.run(self._group.replace(state, others=others, save=save, folder=folder, any_version=any_version))
         return self
 
-    def resize(
-        self,
-        num_ranks: int,
-        *,
-        others: Literal["refuse", "keep", "copy"] = "refuse",
-        devices: Sequence[int] | None = None,
-    ) -> Self:
-        """Change the number of ranks; ranks that stay keep their processes and variables.
-
-        New ranks get copies of the names that all others have alike. Returns when all ranks have joined the new process
-        group; `model["resized"]` lists what was copied, and what cells must make again.
-
-        Args:
-            num_ranks: How many ranks there are to be.
-            others: What happens to names that are not alike on all ranks. `refuse`: the group keeps its size.
-                `keep`: new ranks lack them, and ranks that leave lose them. `copy`: new ranks get rank 0's.
-            devices: The devices of new ranks; by default the first that the group does not use.
-
-        Raises:
-            JupyterDistError: the group has its earlier size and all variables: some names are not alike
-                (`ranks_differ`), it cannot have another size now (`group_not_ready`, `bad_request`, `bad_devices`),
-                or new ranks could not be started.
-        """
-        self._loop.run(self._group.resize(num_ranks, others=others, devices=devices))
-        return self
-
     def kill(self, rank: int) -> Self:
         """Kill a rank that cannot be interrupted; the others keep their variables. Then `replace` it."""
         self._loop.run(self._group.kill(rank))
@@ -590,6 +564,32 @@ class BlockingGroup:
             JupyterDistError: `not_found`, if the cell was not profiled, or its trace is no longer kept.
         """
         self._loop.run(self._group.save_trace(result, path))
+
+    def resize(
+        self,
+        num_ranks: int,
+        *,
+        others: Literal["refuse", "keep", "copy"] = "refuse",
+        devices: Sequence[int] | None = None,
+    ) -> Self:
+        """Change the number of ranks; ranks that stay keep their processes and variables.
+
+        New ranks get copies of the names that all others have alike. Returns when all ranks have joined the new process
+        group; `model["resized"]` lists what was copied, and what cells must make again.
+
+        Args:
+            num_ranks: How many ranks there are to be.
+            others: What happens to names that are not alike on all ranks. `refuse`: the group keeps its size.
+                `keep`: new ranks lack them, and ranks that leave lose them. `copy`: new ranks get rank 0's.
+            devices: The devices of new ranks; by default the first that the group does not use.
+
+        Raises:
+            JupyterDistError: the group has its earlier size and all variables: some names are not alike
+                (`ranks_differ`), it cannot have another size now (`group_not_ready`, `bad_request`, `bad_devices`),
+                or new ranks could not be started.
+        """
+        self._loop.run(self._group.resize(num_ranks, others=others, devices=devices))
+        return self
 
     def save(
         self,

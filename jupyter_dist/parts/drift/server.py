@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jupyter_dist.protocol.models import models
@@ -59,7 +59,8 @@ def _of_generation(
     The numbers of ranks mean other processes before a resize, and new ranks have copies of what the others had. A
     restore replaces the variables of all ranks.
     """
-    resized = model.get("resized")
+    fields: Mapping[str, Any] = model
+    resized = fields.get("resized")
     restored = max((run["ended_at"] or 0.0 for run in known if _has_restored(run)), default=0.0)
     since = max(model["started_at"] or 0.0, restored, resized["at"] if resized and resized["error"] is None else 0.0)
     begun = [run for run in known if run["started_at"] is not None and not run["silent"]]

@@ -184,20 +184,6 @@ class EndsWith(TypedDict):
     at: Annotated[float | None, Field("When it ends, because the last of them has ended.")]
 
 
-class ResizeModel(TypedDict):
-    """A change of the number of ranks."""
-
-    at: Annotated[float, Field("When it began.")]
-    before: Annotated[int, Field("How many ranks there were.")]
-    after: Annotated[int, Field("How many ranks were asked for.")]
-    seconds: Annotated[float | None, Field("How long it took; null while it is under way.")]
-    error: Annotated[ErrorBody | None, Field("Why the group has its earlier size again.")]
-    again: Annotated[list[str], Field("Sentences on what cells must make again, and what could not be copied.")]
-    copied: Annotated[list[str], Field("The names that new ranks have copies of.")]
-    resharded: Annotated[list[str], Field("The names with DTensors that are divided among the ranks of now.")]
-    differ: Annotated[list[str], Field("The names that were not alike on all ranks, or could not be compared.")]
-
-
 class ReplaceModel(TypedDict):
     """A replacement of dead ranks."""
 
@@ -226,7 +212,6 @@ class GroupModel(TypedDict):
     started_at: float | None
     ready_seconds: float | None
     generation: Annotated[int, Field("Counts restarts.")]
-    resized: NotRequired[Annotated[ResizeModel | None, Field("The last change of its size, or the one under way.")]]
     replaced: NotRequired[
         Annotated[ReplaceModel | None, Field("The last replacement of dead ranks, or the one under way.")]
     ]

@@ -126,17 +126,6 @@ GROUP_OPERATIONS = (
         "The group; its ranks are joining again",
     ),
     Operation(
-        name="resize",
-        verb="post",
-        path="groups/{group}/resize",
-        right="execute",
-        sentence="Change the number of ranks; ranks that stay keep their processes and variables.",
-        body=requests.ResizeRequest,
-        is_keyed=True,
-        answer=Answer("The group; it is resizing", models.GroupModel, 202),
-        errors=(*ASKING, "bad_devices", "bad_environment"),
-    ),
-    Operation(
         name="empty_cache",
         verb="post",
         path="groups/{group}/empty-cache",

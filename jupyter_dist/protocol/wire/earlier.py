@@ -11,7 +11,6 @@ from jupyter_dist.protocol.parts import declared
 
 FIRST_PROTOCOL = 1
 NEWER_REQUESTS: Mapping[str, str] = {
-    "resize": say("be resized"),
     "verdicts": say("list its verdicts"),
     "tunnels": say("connect to its nodes through tunnels"),
     **declared("NEWER_REQUESTS"),

@@ -35,12 +35,12 @@ MAX_WORDS = 1000
 MAX_WORD = 128 << 10
 MAX_ENVIRON_CHARS = 1 << 20  # Linux takes about 2 MiB
 
-_INDEX = {"type": "integer", "minimum": 0, "maximum": MAX_RANKS}
+INDEX = {"type": "integer", "minimum": 0, "maximum": MAX_RANKS}
 _COUNT = {"type": "integer", "minimum": -1, "maximum": MAX_RANKS}
 # Not a single `anyOf`: it would report every wrong item of a list before it refuses the first.
 _DEVICES = {
     "if": {"type": "array"},
-    "then": {"type": "array", "items": _INDEX, "maxItems": MAX_RANKS},
+    "then": {"type": "array", "items": INDEX, "maxItems": MAX_RANKS},
     "else": {"anyOf": [_COUNT, {"const": "all"}]},
 }
 _ON_A_NODE = {"type": "integer", "minimum": 1, "maximum": MAX_CPU_RANKS}
@@ -224,31 +224,6 @@ class StartAgainRequest(TypedDict, total=False):
             "As `environ` of a start; used if the start had one whose values are not known.",
             maxLength=MAX_ENVIRON_CHARS,
         ),
-    ]
-
-
-class ResizeRequest(TypedDict):
-    """The body of POST .../resize."""
-
-    others: NotRequired[
-        Annotated[
-            Literal["refuse", "keep", "copy"],
-            Field(
-                "What happens to names that are not alike on all ranks: `refuse` (the default) lists them in "
-                "`resized` and keeps the size; `keep`: new ranks lack them, and ranks that leave lose them; `copy`: "
-                "new ranks get rank 0's."
-            ),
-        ]
-    ]
-    num_ranks: Annotated[int, Field("How many ranks there are to be.", minimum=1, maximum=MAX_GROUP_RANKS)]
-    devices: NotRequired[
-        Annotated[
-            list[int],
-            Field(
-                "The devices of new ranks, one each; by default the first that the group does not use.",
-                schema={"type": "array", "items": _INDEX, "maxItems": MAX_RANKS},
-            ),
-        ]
     ]
 
 

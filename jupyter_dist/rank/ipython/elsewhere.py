@@ -10,7 +10,6 @@ from jupyter_dist.protocol.parts import declared
 _CELLS = "In JupyterLab, choose the ranks in the cell's rank picker."
 _GROUPS = "In JupyterLab, the sidebar of groups does it, in a terminal 'jupyter dist'."
 _SAMES = {
-    "%dist_resize": "In Python, group.resize().",
     "%sync": "On ranks, run dist.barrier().",
     "%%rank": _CELLS,
     "%%distributed": _CELLS,

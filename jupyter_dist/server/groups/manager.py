@@ -41,7 +41,6 @@ from .resolve import (
     build_spec,
     check_reserved,
     idle_gpus_note,
-    resolve_size,
     resolve_spec,
 )
 from .warm import WarmAgents, begun
@@ -336,15 +335,6 @@ class GroupManager:
         if not is_on_nodes:
             self._warm.warm_next(environment)
         return group
-
-    async def wanted_size(self, group: ManagedGroup, num_ranks: int, devices: list[int] | None) -> dict[str, Any]:
-        """Return the size that a group is to have, with the devices of its new ranks, for its agent.
-
-        Raises:
-            JupyterDistError: `bad_request` or `bad_devices`, if it cannot have that size.
-        """
-        accelerator = group.status.fields["spec"]["accelerator"]
-        return resolve_size(group.status.fields, num_ranks, devices, await self.devices.usable(accelerator))
 
     def check_name(self, group: ManagedGroup) -> None:
         """Raise JupyterDistError `name_taken` if another group has the name of this one, which was dead."""

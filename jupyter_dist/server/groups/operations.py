@@ -129,17 +129,6 @@ class GroupOperations:
         """
         return await self._group.changed_by("reform", key=key)
 
-    async def resize(
-        self, num_ranks: int, devices: list[int] | None = None, others: str = "refuse", key: str | None = None
-    ) -> models.GroupModel:
-        """Change the number of ranks; ranks that stay keep their processes and variables.
-
-        Raises:
-            JupyterDistError: `group_not_ready`, `bad_request`, `bad_devices` or `bad_environment`.
-        """
-        wanted = await self._manager.wanted_size(self._group, num_ranks, devices)
-        return await self._group.changed_by("resize", key=key, others=others, **wanted)
-
     async def empty_cache(self, ranks: str = "all") -> models.FreedBytes:
         """Free unused memory of ranks."""
         answer, _ = await self._mirror.ask("empty_cache", ranks=self._chosen(ranks))

@@ -197,7 +197,7 @@ def resolve_spec(
         "backend": _backend(request.backend, accelerator),
         "cwd": _cwd(request, defaults.root_dir),
         "devices": devices,
-        "device_names": [] if on_nodes else _names(usable.get(accelerator.name, {}), devices),
+        "device_names": [] if on_nodes else names_of(usable.get(accelerator.name, {}), devices),
         "env": _env(request.env, on_nodes=on_nodes),
         "preload": list(defaults.preload_modules),
         "owner": request.owner and checked_owner(request.owner),
@@ -251,50 +251,6 @@ def _listed(counts: Sequence[int]) -> str:
     return ", ".join([*map(str, counts[:MAX_LISTED]), *(["..."] if len(counts) > MAX_LISTED else [])])
 
 
-def resolve_size(
-    status: Mapping[str, Any], num_ranks: int, devices: list[int] | None, usable: Devices
-) -> dict[str, Any]:
-    """Return the size that a group is to have, with the devices of its new ranks.
-
-    Args:
-        status: the group, as its agent reports it.
-        num_ranks: how many ranks there are to be.
-        devices: the devices of new ranks; by default the first that the group does not use.
-        usable: the devices of this machine that ranks may use.
-
-    Raises:
-        JupyterDistError: `bad_request` or `bad_devices`.
-    """
-    spec, accelerator = status["spec"], ACCELERATORS[status["spec"]["accelerator"]]
-    num_living = sum(rank["state"] != "dead" for rank in status["ranks"])
-    num_new = max(0, num_ranks - num_living)
-    on_nodes = spec.get("launcher", LOCAL) != LOCAL
-    most = MAX_GROUP_RANKS if on_nodes else MAX_CPU_RANKS
-    if not 1 <= num_ranks <= most:
-        raise bad_request(say("'num_ranks' is %1.", num_ranks), say("It must be from 1 to %1.", most))
-    if not accelerator.has_devices or not num_new or on_nodes:
-        if devices:
-            raise JupyterDistError("bad_devices", say("'devices' was given, but there is nothing to choose."))
-        return {"num_ranks": num_ranks}
-    if len(set(spec["devices"])) < len(spec["devices"]):
-        hint = say("Start another group with the devices that it is to have.")
-        raise JupyterDistError("bad_devices", say("Ranks of this group share a device: none can be added."), hint)
-    here = usable[accelerator.name]
-    living = {rank["rank"] for rank in status["ranks"] if rank["state"] != "dead"}
-    used = [device for number, device in enumerate(spec["devices"]) if number in living]
-    free = [device for device in here if device not in used]
-    wanted = free[:num_new] if devices is None else devices
-    if len(wanted) != num_new or len(set(wanted)) < num_new or not set(wanted) <= set(free):
-        there = say_n("%1 is free: %2", "%1 are free: %2", len(free), ", ".join(map(str, free)))
-        message = say(
-            "%1 new ranks need a device each; of the devices that the group does not use, %2.",
-            num_new,
-            there if free else say("none is free"),
-        )
-        raise JupyterDistError("bad_devices", message, join(_given(accelerator), say("Choose fewer ranks.")))
-    return {"num_ranks": num_ranks, "devices": wanted, "device_names": _names(here, wanted)}
-
-
 def build_spec(group_id: str, fields: dict[str, Any]) -> GroupSpec:
     """Return the GroupSpec of the group in that directory."""
     return GroupSpec(group_id=group_id, **fields)
@@ -325,7 +281,7 @@ def _accelerator(request: WantedGroup, environment: Environment, usable: Devices
         raise JupyterDistError("bad_environment", message, say("Choose another environment, or accelerator 'cpu'."))
     if wanted.has_devices and not usable.get(wanted.name):
         message = say("This machine has no %1 device that the server may use.", wanted.label)
-        raise JupyterDistError("bad_devices", message, join(_given(wanted), say("Choose accelerator 'cpu'.")))
+        raise JupyterDistError("bad_devices", message, join(how_given(wanted), say("Choose accelerator 'cpu'.")))
     return wanted
 
 
@@ -461,14 +417,14 @@ def _why_on_cpu(environment: Environment, usable: Devices) -> str:
 
 
 def _devices(request: WantedGroup, usable: Mapping[int, str], accelerator: Accelerator) -> list[int]:
-    available, given = list(usable), _given(accelerator)
+    available, given = list(usable), how_given(accelerator)
     try:
         return _numbered_devices(request, available)
     except JupyterDistError as err:
         raise JupyterDistError(err.code, err.message, join(given, err.hint)) from None
 
 
-def _given(accelerator: Accelerator) -> str:
+def how_given(accelerator: Accelerator) -> str:
     """Return the sentence for a server whose environment limits its devices; empty if it does not."""
     value = os.environ.get(str(accelerator.visible_devices))
     variable = accelerator.visible_devices
@@ -501,7 +457,7 @@ def _named_devices(request: WantedGroup, available: list[int]) -> list[int]:
     return list(devices)  # a device that is listed twice gets two ranks
 
 
-def _names(usable: Mapping[int, str], devices: list[int]) -> list[str]:
+def names_of(usable: Mapping[int, str], devices: list[int]) -> list[str]:
     """Return the names of devices; none if they have only their indices."""
     names = [usable[index] for index in devices]
     return [] if names == list(map(str, devices)) else names

@@ -27,7 +27,6 @@ _FROM_STATUS = (
     "started_at",
     "ready_seconds",
     "generation",
-    "resized",
     "replaced",
     "note",
     "note_words",

@@ -14,6 +14,7 @@ import nodewarnings from './nodewarnings/plugin';
 import parking from './parking/plugin';
 import peek from './peek/plugin';
 import profile from './profile/plugin';
+import resizing from './resizing/plugin';
 import saves from './saves/plugin';
 import script from './script/plugin';
 import slow from './slow/plugin';
@@ -37,6 +38,7 @@ export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [
   parking,
   peek,
   profile,
+  resizing,
   saves,
   script,
   slow,

@@ -195,28 +195,6 @@ export interface IEndsWith {
   at: number | null;
 }
 
-/** A change of the number of ranks. */
-export interface IResize {
-  /** When it began. */
-  at: number;
-  /** How many ranks there were. */
-  before: number;
-  /** How many ranks were asked for. */
-  after: number;
-  /** How long it took; null while it is under way. */
-  seconds: number | null;
-  /** Why the group has its earlier size again. */
-  error: IErrorBody | null;
-  /** Sentences on what cells must make again, and what could not be copied. */
-  again: string[];
-  /** The names that new ranks have copies of. */
-  copied: string[];
-  /** The names with DTensors that are divided among the ranks of now. */
-  resharded: string[];
-  /** The names that were not alike on all ranks, or could not be compared. */
-  differ: string[];
-}
-
 /** A replacement of dead ranks. */
 export interface IReplace {
   /** When it began. */
@@ -252,8 +230,6 @@ export interface IGroup {
   ready_seconds: number | null;
   /** Counts restarts. */
   generation: number;
-  /** The last change of its size, or the one under way. */
-  resized?: IResize | null;
   /** The last replacement of dead ranks, or the one under way. */
   replaced?: IReplace | null;
   /** A sentence for the user. */
@@ -285,6 +261,8 @@ export interface IGroup {
   queued: string[];
   /** Where its memory is; null unless it is parked. */
   parked?: IParkedState | null;
+  /** The last change of its size, or the one under way. */
+  resized?: IResize | null;
   /** Null: it is saved on request alone. */
   self_saving?: ISelfSaving | null;
   /** The newest save of a group with its name that it can restore, also after its end; or null. */
@@ -1067,16 +1045,6 @@ export interface IStartAgainRequest {
   environ?: string;
 }
 
-/** The body of POST .../resize. */
-export interface IResizeRequest {
-  /** What happens to names that are not alike on all ranks: `refuse` (the default) lists them in `resized` and keeps the size; `keep`: new ranks lack them, and ranks that leave lose them; `copy`: new ranks get rank 0's. */
-  others?: 'refuse' | 'keep' | 'copy';
-  /** How many ranks there are to be. */
-  num_ranks: number;
-  /** The devices of new ranks, one each; by default the first that the group does not use. */
-  devices?: number[];
-}
-
 /** What ranks do instead of running code, with objects in files of this user (the clients' push, pull, launch). */
 export interface IRankCall {
   /** `set`: set the variables in a file. `get`: write the values of `names` to a file. `call`: call the function in a file, write its result to another. `script`: run a script. */
@@ -1545,6 +1513,38 @@ export interface IProfile {
   stragglers: RankSet;
   /** What stands out, and what is missing. */
   sentences: string[];
+}
+
+/** The body of POST .../resize. */
+export interface IResizeRequest {
+  /** What happens to names that are not alike on all ranks: `refuse` (the default) lists them in `resized` and keeps the size; `keep`: new ranks lack them, and ranks that leave lose them; `copy`: new ranks get rank 0's. */
+  others?: 'refuse' | 'keep' | 'copy';
+  /** How many ranks there are to be. */
+  num_ranks: number;
+  /** The devices of new ranks, one each; by default the first that the group does not use. */
+  devices?: number[];
+}
+
+/** A change of the number of ranks. */
+export interface IResize {
+  /** When it began. */
+  at: number;
+  /** How many ranks there were. */
+  before: number;
+  /** How many ranks were asked for. */
+  after: number;
+  /** How long it took; null while it is under way. */
+  seconds: number | null;
+  /** Why the group has its earlier size again. */
+  error: IErrorBody | null;
+  /** Sentences on what cells must make again, and what could not be copied. */
+  again: string[];
+  /** The names that new ranks have copies of. */
+  copied: string[];
+  /** The names with DTensors that are divided among the ranks of now. */
+  resharded: string[];
+  /** The names that were not alike on all ranks, or could not be compared. */
+  differ: string[];
 }
 
 /** The body of POST .../saves. */

@@ -68,7 +68,7 @@ class Dispatcher:
         """Take over ranks of the same generation, some of them new."""
         self._ranks = {rank.rank: rank for rank in ranks}
 
-    def resize(self, ranks: list[RankProcess], nodes: Sequence[range]) -> None:
+    def take_shape(self, ranks: list[RankProcess], nodes: Sequence[range]) -> None:
         """Dispatch to these ranks from now on: queued cells are for the ranks that their expressions name now."""
         self.replace_ranks(ranks)
         self._nodes = nodes

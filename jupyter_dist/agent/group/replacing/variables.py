@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from jupyter_dist.agent.group.group import AgentGroup
-from jupyter_dist.agent.group.resize import copies
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starting.leftparts import LeftParts
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import join, say
+
+from . import copies
 
 
 class Given(NamedTuple):

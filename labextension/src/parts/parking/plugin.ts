@@ -41,6 +41,7 @@ const parkingPlugin: JupyterFrontEndPlugin<void> = {
       command: CommandIDs.resume,
       brief: trans.__('Resume'),
       title: () => trans.__('Bring its tensors back to where they were; the next cell does so, too'),
+      standsAlone: true,
       isVisible: () => false, // the menu has it already
       isEnabled: isParked
     });

@@ -84,6 +84,7 @@ const savesPlugin: JupyterFrontEndPlugin<void> = {
       brief: ({ last_save: last }) => (last ? asItWas(last, now(), trans) : ''),
       title: ({ last_save: last }) =>
         trans.__('Start its ranks again, and restore the save %1 there', last?.name ?? ''),
+      standsAlone: true,
       isVisible: canStartSaved,
       isEnabled: canStartSaved
     });

@@ -57,6 +57,10 @@ export interface IRepair extends IGroupMenuItem {
   readonly brief: string | ((group: IGroup) => string);
   /** The caption of the button; its command has one, too. */
   title?(group: IGroup): string;
+  /** More arguments of its command, beside the group. */
+  args?(group: IGroup): Readonly<Record<string, number | string>>;
+  /** Whether the button is there without a note, and beside the button that replaces dead ranks. */
+  readonly standsAlone?: boolean;
   isEnabled(group: IGroup): boolean;
 }
 
@@ -76,11 +80,11 @@ export function repairsOf(group: IGroup): readonly IRepair[] {
 export interface IPlacedItem extends IGroupMenuItem {
   /** Its place. */
   readonly rank: number;
+  /** Its name in the picker, which has room for a few; left out: it is in the menu alone. */
+  readonly brief?: string;
 }
 
-const stateItems: IPlacedItem[] = [
-  { command: CommandIDs.resize, rank: 30, isEnabled: group => group.state === 'ready' || group.state === 'degraded' }
-];
+const stateItems: IPlacedItem[] = [];
 
 const cellItems: IPlacedItem[] = [];
 const memoryItems: IPlacedItem[] = [
@@ -105,6 +109,11 @@ export function addMemoryItem(item: IPlacedItem): void {
 /** Add to the menu what is done with the cells that ran on a group. */
 export function addCellItem(item: IPlacedItem): void {
   addTo(cellItems, item);
+}
+
+/** Return what was added, by their places. */
+export function stateItemsInOrder(): readonly IPlacedItem[] {
+  return stateItems;
 }
 
 function addTo(items: IPlacedItem[], item: IPlacedItem): void {

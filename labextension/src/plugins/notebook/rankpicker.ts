@@ -17,7 +17,7 @@ import { RankPicker } from '../../widgets/rankpicker/rankpicker';
 import { RanksOffNotice } from '../../widgets/rankpicker/ranksoff';
 import { ToolbarFit } from '../../widgets/rankpicker/layout/toolbarfit';
 import { focusPicker } from '../../widgets/rankpicker/layout/toolbarkeys';
-import { isReachable, openGroupMenu, panelItems } from '../commands/groupmenu';
+import { isReachable, openGroupMenu, panelItems, stateItemsInOrder } from '../commands/groupmenu';
 import { localPath, started, startWanted } from './startgroups';
 
 const PICKER_ITEM = 'rank-target';
@@ -87,14 +87,16 @@ function groupActions(app: JupyterFrontEnd, trans: TranslationBundle): readonly 
   const run = (command: string) => (group: IGroup) => void commands.execute(command, { group: group.id });
   const openConsole = (group: IGroup, ranks: string): void =>
     void commands.execute(CommandIDs.openConsole, { group: group.id, ranks });
-  const isResizable = ({ state }: IGroup): boolean => state === 'ready' || state === 'degraded';
   const panels = panelItems().flatMap(({ command, brief }) =>
     brief ? [{ label: brief, isEnabled: isReachable, run: run(command) }] : []
+  );
+  const states = stateItemsInOrder().flatMap(({ command, brief, isEnabled = isReachable }) =>
+    brief ? [{ label: brief, isEnabled, run: run(command) }] : []
   );
   return [
     { label: trans.__('New console'), isEnabled: isReachable, run: openConsole },
     ...panels,
-    { label: trans.__('Resize\u2026'), isEnabled: isResizable, run: run(CommandIDs.resize) },
+    ...states,
     {
       label: trans.__('More\u2026'),
       isEnabled: () => true,

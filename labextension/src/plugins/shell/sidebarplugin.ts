@@ -90,15 +90,15 @@ function actionsByCommands(app: JupyterFrontEnd, trans: TranslationBundle): IGro
     restart: group => run(CommandIDs.restart, { group: group.id }),
     replace: group => run(CommandIDs.replace, { group: group.id }),
     repairs: group =>
-      repairsOf(group).map(({ command, brief, title }) => ({
+      repairsOf(group).map(({ command, brief, title, args, standsAlone }) => ({
         label: typeof brief === 'string' ? brief : brief(group),
         title: title?.(group) ?? commands.caption(command),
-        run: () => run(command, { group: group.id })
+        standsAlone: standsAlone === true,
+        run: () => run(command, { group: group.id, ...args?.(group) })
       })),
     kill: (group, rank) => run(CommandIDs.killRank, { group: group.id, rank }),
     reform: group => run(CommandIDs.reform, { group: group.id }),
     startAgain: group => run(CommandIDs.startAgain, { group: group.id }),
-    resize: (group, ranks) => run(CommandIDs.resize, { group: group.id, ranks }),
     openLog: (group, rank) => run(CommandIDs.openLog, { group: group.id, rank }),
     openMenu: (group, button) => openGroupMenu(app, group, button, trans)
   };

@@ -8,7 +8,6 @@ import type { IDistGroups, IDistService } from '../../tokens';
 import { ReplaceDialog } from '../../widgets/state/replacedialog';
 import { groupNotices } from '../../widgets/notices/groupnotices';
 import { ReplaceCommands } from './replacecommands';
-import { ResizeCommands } from './resizecommands';
 
 const trans = nullTranslator.load('jupyter_dist');
 const shown = (): [string, unknown][] =>
@@ -43,15 +42,6 @@ afterEach(() => {
   vi.runAllTimers();
   vi.useRealTimers();
   vi.restoreAllMocks();
-});
-
-it('a resize of a group that ends meanwhile: the notification closes by itself, as nothing would end it', async () => {
-  const service = { resize: () => Promise.resolve({ resized: { at: 1 } }) } as unknown as IDistService;
-  const done = new ResizeCommands(service, model(), trans).resize(groups.groups[0], 4);
-  await vi.advanceTimersByTimeAsync(0);
-  groups.set();
-  await done;
-  expect(shown()).toEqual([['train has ended, and was not resized.', expect.any(Number)]]);
 });
 
 it('ranks that were not replaced: the notification is there until the group is whole, however that came', async () => {

@@ -199,11 +199,6 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'reform'], body: {}, isKeyed: true }, retries);
   }
 
-  /** Change the number of ranks; ranks that stay keep their processes and variables. */
-  resize(group: string, body: IResizeRequest, retries?: IRetries): Promise<IGroup> {
-    return this.ask({ verb: 'POST', path: ['groups', group, 'resize'], body, isKeyed: true }, retries);
-  }
-
   /** Collect garbage and empty the device caches of idle ranks; return the freed bytes by rank. */
   emptyCache(group: string, body: IRanksRequest = {}): Promise<IFreedBytes> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'empty-cache'], body });
@@ -342,6 +337,11 @@ export abstract class Api {
   /** Download the trace of a profiled cell. */
   traceFileUrl(group: string, executionId: string): string {
     return this.urlOf('groups', group, 'executions', executionId, 'trace');
+  }
+
+  /** Change the number of ranks; ranks that stay keep their processes and variables. */
+  resize(group: string, body: IResizeRequest, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'resize'], body, isKeyed: true }, retries);
   }
 
   /** Save the variables of all ranks, when no cell runs. The answer is an execution on all ranks, which waits for cells as a cell does. It ends with the save. */

@@ -10,6 +10,8 @@ import type { IDistGroups, IDistService, IDistSidebarSections, IClock } from '..
 export interface IRepairButton {
   readonly label: string;
   readonly title: string;
+  /** Whether it is there without a note, and beside the button that replaces dead ranks. */
+  readonly standsAlone: boolean;
   run(): void;
 }
 
@@ -23,8 +25,6 @@ export interface IGroupActions {
   kill(group: IGroup, rank: number): void;
   reform(group: IGroup): void;
   startAgain(group: IGroup): void;
-  /** Change its number of ranks without a dialog. */
-  resize(group: IGroup, ranks: number): void;
   openLog(group: IGroup, rank: number): void;
   /** Open the menu with all other actions below its button. */
   openMenu(group: IGroup, button: HTMLElement): void;

@@ -1,11 +1,10 @@
 /** A group: its description, state, actions and ranks. */
 import { caretDownIcon, caretRightIcon, ellipsesIcon, LabIcon, refreshIcon, stopIcon } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
-import { isGone, noteLines, remedy } from '../../../model/groups/groups';
+import { noteLines, remedy } from '../../../model/groups/groups';
 import { formatBytes } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
-import { sizeOfRest } from '../../../model/state/resize';
-import { isAway, isStarting } from '../../../model/format/states';
+import { isStarting } from '../../../model/format/states';
 import type { GroupMonitor } from '../../../model/groups/monitor';
 import type { IGroup } from '../../../services/protocol';
 import { ErrorNote } from '../../base/errornote';
@@ -62,10 +61,8 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
   const { actions, trans } = useSidebar();
   const way = remedy(group);
   const lines = noteLines(group);
-  const rest = sizeOfRest(group);
-  const repairs = way === 'replace' ? [] : actions.repairs(group);
-  const isRepairedAlone = (isGone(group) || isAway(group)) && repairs.length > 0;
-  if (lines.length === 0 && !way && rest === null && !isRepairedAlone) {
+  const repairs = actions.repairs(group).filter(({ standsAlone }) => standsAlone || way !== 'replace');
+  if (lines.length === 0 && !way && !repairs.some(({ standsAlone }) => standsAlone)) {
     return null;
   }
   const hasLost = group.ranks.some(rank => rank.process_group === 'lost');
@@ -87,15 +84,6 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
       {way && (
         <button type="button" title={titles[way]} onClick={() => actions[way](group)}>
           {labels[way]}
-        </button>
-      )}
-      {rest !== null && (
-        <button
-          type="button"
-          title={trans.__('The ranks that are there keep all variables, and the group has no others any more')}
-          onClick={() => actions.resize(group, rest)}
-        >
-          {trans._n('Go on with the other rank', 'Go on with the other %1 ranks', rest)}
         </button>
       )}
       {repairs.map(({ label, title, run }) => (

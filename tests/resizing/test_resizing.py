@@ -6,6 +6,7 @@ import os
 import signal
 
 import pytest
+from faults.conftest import _no_leaks  # noqa: F401 (fixture)
 from waits import until
 
 from jupyter_dist.protocol.errors import JupyterDistError

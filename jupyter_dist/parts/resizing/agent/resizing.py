@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.process_group import Revived
 from jupyter_dist.agent.group.rejoin import rejoin, rejoin_with
+from jupyter_dist.agent.group.replacing import copies
 from jupyter_dist.agent.processes.ending import end_ranks, give_up
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starters import RankStarter
@@ -23,11 +24,11 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.protocol.wire.specs import GroupSpec
 
-from . import copies, shapes
+from . import shapes
 from .shapes import Shape, WantedSize
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import models
+    from jupyter_dist.parts.resizing.models import ResizeModel
 
 PLACE_SECONDS = 10.0
 
@@ -59,11 +60,7 @@ class Resize:
         staying = list(zip(self._staying, places, strict=True))
         self._after = Shape(spec, [*staying, *((rank, rank.spec) for rank in self._fresh)], found.nodes)
         self._places = {rank.spec.rank: place.rank for rank, place in staying}
-
-    def begin(self) -> None:
-        """Hold cells back, and show the group in its new size."""
-        group = self._group
-        self._report: models.ResizeModel = {
+        self.report: ResizeModel = {
             "at": time.time(),
             "before": self._before.spec.world_size,
             "after": self._after.spec.world_size,
@@ -74,19 +71,22 @@ class Resize:
             "differ": [],
             "resharded": [],
         }
+
+    def begin(self) -> None:
+        """Hold cells back, and show the group in its new size."""
+        group = self._group
         self._since = time.monotonic()
         self._has_begun = False  # whether ranks may have taken their new places
         self._known = [(rank, rank.known) for rank in group.ranks]
         self._alike: list[str] = []
         self._sharded: list[list[str]] = []
-        group.resized = self._report
         group.process_group.close()
         group.set_state("resizing")
         self._enter(self._after)
 
     async def run(self) -> None:
         """Carry out the change, or undo it; the group takes cells afterwards."""
-        group, report = self._group, self._report
+        group, report = self._group, self.report
         try:
             revived = await self._change()
         except Exception as err:  # also an internal error: the ranks of before keep their variables
@@ -141,7 +141,7 @@ class Resize:
         found = await copies.compare([*self._staying, *self._leaving])
         is_whole = len(self._staying) + len(self._leaving) == self._before.spec.world_size
         self._sharded = found.sharded if is_whole else []  # else parts are lost
-        self._alike, self._report["differ"] = found.alike, found.differ
+        self._alike, self.report["differ"] = found.alike, found.differ
         if found.differ and self._wanted.others == "refuse":
             why = await copies.differences([*self._staying, *self._leaving], found)
             raise copies.refusal(found.differ, why, bool(self._fresh))
@@ -150,13 +150,13 @@ class Resize:
         """Copy to new ranks what all others have alike; what could not be copied is reported."""
         if not self._fresh:
             return
-        wanted = {*self._alike, *(self._report["differ"] if self._wanted.others == "copy" else ())}
+        wanted = {*self._alike, *(self.report["differ"] if self._wanted.others == "copy" else ())}
         folder = copies.folder_of(self._group, str(self._number))
         try:
-            self._report["again"] += await copies.copy(self._staying[0], self._fresh, folder, wanted)
-            self._report["copied"] = sorted(name for name in wanted if name.isidentifier())
+            self.report["again"] += await copies.copy(self._staying[0], self._fresh, folder, wanted)
+            self.report["copied"] = sorted(name for name in wanted if name.isidentifier())
         except (JupyterDistError, OSError) as err:
-            self._report["again"].append(f"Variables could not be copied to new ranks: {err} They begin without.")
+            self.report["again"].append(f"Variables could not be copied to new ranks: {err} They begin without.")
 
     async def _divide(self) -> None:
         """Divide DTensors among the ranks of now, and name the objects that cells must make again."""
@@ -169,10 +169,10 @@ class Resize:
             answers = await copies.on_all(self._staying, "again", size=before)
         except JupyterDistError as err:
             names = ", ".join(name for keys in self._sharded for name in keys)
-            self._report["again"].append(f"{names} could not be divided among the ranks of now: {err} Make it again.")
+            self.report["again"].append(f"{names} could not be divided among the ranks of now: {err} Make it again.")
             return
-        self._report["resharded"] = sorted(name for keys in self._sharded for name in keys if name.isidentifier())
-        self._report["again"] += dict.fromkeys(str(one) for answer in answers for one in answer["again"])
+        self.report["resharded"] = sorted(name for keys in self._sharded for name in keys if name.isidentifier())
+        self.report["again"] += dict.fromkeys(str(one) for answer in answers for one in answer["again"])
 
     async def _undo(self, error: JupyterDistError) -> None:
         """Be of the earlier size again, with all ranks of before that live."""

@@ -5,7 +5,7 @@ import type { IGroup, IResize } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { notifyError, notifyFailure } from '../../widgets/base/errornote';
 import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
-import { differAnswer, DifferDialog, ResizeDialog } from '../../widgets/state/resizedialog';
+import { differAnswer, DifferDialog, ResizeDialog } from './resizedialog';
 import { changeEnded } from '../../model/state/groupchanges';
 
 const SHORT_MS = 8000;

@@ -1,6 +1,6 @@
 /** How many ranks a group can have. Pure. */
 import type { IGroup } from '../../services/protocol';
-import { countRanks, expandRanks } from '../format/ranks';
+import { countRanks, expandRanks } from '../../model/format/ranks';
 
 /** How many ranks are left without the dead and the unreachable ones; null if none is missing, or all are. */
 export function sizeOfRest(group: Pick<IGroup, 'nodes' | 'ranks' | 'state' | 'world_size'>): number | null {

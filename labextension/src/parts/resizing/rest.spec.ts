@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { IGroup } from '../../services/protocol';
-import { sizeOfRest } from './resize';
+import { sizeOfRest } from './rest';
 
 type Node = 'joined' | 'unreachable' | 'gone';
 

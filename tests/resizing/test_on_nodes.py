@@ -6,13 +6,13 @@ The last machine has two ranks, the others one.
 from __future__ import annotations
 
 import pytest
-from faults.test_resizing import SIZE, resize
 from libraries import LIGHT, preloading
+from nodes.twonodes import TwoNodes
 from waits import PATIENCE
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
-from .twonodes import TwoNodes
+from .test_resizing import SIZE, resize
 
 LEASE_SECONDS = 600.0  # a node that is lost would be waited for as long as the test may take
 

@@ -1,1 +1,0 @@
-"""Changes of the number of ranks of a group."""

@@ -1,0 +1,3 @@
+"""Resizing in the Python client."""
+
+__all__: list[str] = []
