@@ -55,8 +55,6 @@ def test_without_a_command_they_are_named(dist):
         "mcp",
         "stacks",
         "samples",
-        "variables",
-        "compare",
         "curves",
         "pace",
         "stop",
@@ -277,13 +275,6 @@ def test_nothing_is_left_of_a_command_that_is_ended_while_its_group_starts(clien
 def test_records_as_text():
     assert record_text({"kind": "note", "text": "The rank died."}) == "--- The rank died.\n"
     assert record_text({"kind": "begin", "code": "", "execution_count": 3}) == "--- [3] \n"
-
-
-def test_the_status_of_compare_is_one_of_three(dist, group):
-    group.run("x, y, m = torch.ones(2), torch.ones(2) * rank, torch.empty(2, device='meta')").raise_for_error()
-    assert "all equal" in dist("compare", "x").stdout
-    assert "2 of 2 elements differ" in dist("compare", "y", status=1).stdout
-    assert "not compared on ranks 0-1: it is on the meta device" in dist("compare", "m", status=3).stdout
 
 
 def test_undo_of_the_last_cell(dist, group):

@@ -228,20 +228,6 @@ def test_sync_status_and_debug(kernel):
     assert "train-it" in debug
 
 
-def test_variables_of_ranks_are_tables_of_the_kernel(kernel):
-    kernel.run("same, apart = torch.zeros(2), torch.arange(3.0) + 2 * rank")
-    (table,) = kernel.run("%dist_variables").displays
-    assert "* apart" not in table["text/plain"]  # they differ in values, which nobody has read
-    assert re.search(r"^  same +ranks 0-1 +Tensor +\[2\]", table["text/plain"], re.MULTILINE)
-    assert "<td>same</td><td>ranks 0-1</td>" in table["text/html"]
-    assert "rank 1" not in kernel.run("%dist_variables -r 0").displays[0]["text/plain"]
-    (found,) = kernel.run("%dist_compare apart").displays
-    assert "rank 1: 3 of 3 elements differ from rank 0, by at most 2" in found["text/plain"]
-    assert "all equal" in kernel.run("%dist_compare same").displays[0]["text/plain"]
-    assert "nowhere" in kernel.run("%dist_compare nowhere").error
-    assert "usage: %dist_compare" in kernel.run("%dist_compare").error
-
-
 def test_ddip_cells_run_here_there_and_everywhere(kernel):
     kernel.run("%dist_mode -d")
     assert "Attached to group 'train-it'" in kernel.run("%makedip").text
@@ -362,8 +348,6 @@ def test_shutdown_leaves_nothing(kernel, client):
 
 WITHOUT_A_GROUP = (
     "dist_status",
-    "dist_variables",
-    "dist_compare x",
     "sync",
     "dist_shutdown",
     "dist_reset",
