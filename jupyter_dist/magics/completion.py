@@ -23,7 +23,7 @@ NOT_VARIABLES = {"In", "Out", "exit", "quit", "get_ipython"}
 
 _CELL_MAGIC = re.compile(r"%%(distributed|rank|dip)\b\s*(.*)")
 # The rank expression of a magic, up to the cursor.
-_EXPRESSION = re.compile(r"(?:%%rank\s*[\[\"'\s]?|%dist_(?:variables|compare)\b.*\s(?:-r|--ranks)[ =]?)([^\s\"'\]]*)\Z")
+_EXPRESSION = re.compile(r"(?:%%rank\s*[\[\"'\s]?|%dist_\w+\b.*\s(?:-r|--ranks)[ =]?)([^\s\"'\]]*)\Z")
 _NAME = re.compile(r"(?<![\w.])(?:[^\W\d]\w*)?\Z")
 
 

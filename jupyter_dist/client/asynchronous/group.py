@@ -46,7 +46,6 @@ POLL_SECONDS = 30
 SHOW_SECONDS = 1  # while the news of a launcher is shown
 SAMPLE_SECONDS = 10.0  # agents that answer send a sample within a second or two
 _SEE_STATE = "Its agent does not answer; `jupyter dist list` shows its state."
-COMPARE_SECONDS = 120.0  # the server stops earlier
 COMPLETE_SECONDS = 1.0  # the user is typing; a rank that can answer needs a few milliseconds
 
 
