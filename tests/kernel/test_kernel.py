@@ -16,6 +16,7 @@ from waits import PATIENCE, PATIENCE_WITH_A_START, read_until, running, until
 from jupyter_dist.client.bundles.bundle import RANKS_MIME, without_ansi
 from jupyter_dist.kernel.execution.outputs import joined
 from jupyter_dist.protocol.operations import BY_NAME
+from jupyter_dist.protocol.parts import declared
 
 from .conftest import ranks_kernel
 
@@ -220,6 +221,13 @@ def test_cells_that_wait_are_aborted_by_an_error_unless_the_client_says_otherwis
         replies[message["parent_header"]["msg_id"]] = message["content"]["status"]
     assert [replies[request] for request in requests] == ["error", "aborted", "aborted"]
     assert kernel.run("3").status == "ok"
+
+
+def test_magics_of_parts_are_the_kernels_too(kernel):
+    assert set(declared("MAGICS")) <= set(kernel.complete("%dist_"))
+    if "undo" in BY_NAME:
+        assert kernel.run("%dist_undo --list").status == "ok"
+        assert "Cells keep no undo." in kernel.run("%dist_keep_undo").text
 
 
 def test_magics_of_the_group_are_those_of_the_extension(kernel):

@@ -8,11 +8,13 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from jupyter_dist.magics.automode import AutoMode, with_space
+from jupyter_dist.magics.base import RankMagics
 from jupyter_dist.magics.completion import RankNames
 from jupyter_dist.magics.distmagics import DistMagics
 from jupyter_dist.magics.extension import vocabularies
 from jupyter_dist.magics.failures import DistError, sentences
 from jupyter_dist.magics.session import Session
+from jupyter_dist.protocol.parts import find_parts
 
 _LINE = re.compile(r"%(\w+)\s*(.*)")
 _CELL = re.compile(r"%%(\w+)\s*(.*)")
@@ -20,11 +22,15 @@ _LOADING = re.compile(r"%(?:re)?load_ext\s+jupyter_dist\s*$")
 
 
 class KernelMagics(DistMagics):
-    """DistMagics where no process but the ranks runs cells."""
+    """DistMagics, and the magics of parts, where no process but the ranks runs cells."""
 
     def __init__(self, session: Session) -> None:
         auto = AutoMode()
-        super().__init__(SimpleNamespace(user_ns={}, configurables=[]), session, auto, RankNames(session, auto))
+        shell = SimpleNamespace(user_ns={}, configurables=[])
+        super().__init__(shell, session, auto, RankNames(session, auto))
+        for magics in find_parts("magics", RankMagics).classes.values():
+            for kind, methods in magics(shell, session, auto).magics.items():
+                self.magics[kind].update(methods)
 
     after_init = "Cells run on all ranks; %%rank [0,2] selects ranks."
     after_end = "The next cell starts a new one."
