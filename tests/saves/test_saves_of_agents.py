@@ -1,10 +1,11 @@
-"""An agent that is killed while its group is saved."""
+"""Saves and restores as an agent has them: killed in one, and what a restore makes good."""
 
 import os
 import signal
 import uuid
 
 from agent.harness import AgentProcess
+from leaks import nothing_left
 from waits import PATIENCE, until
 
 from jupyter_dist.parts.saves.folder.layout import SavesFolder
@@ -39,3 +40,19 @@ def test_an_agent_that_is_killed_in_a_save_leaves_the_former_one_and_nothing_tha
     assert sweep(folder) is not None, "the lock went with the agent"
     assert sorted(path.name for path in folder.record("x").parent.iterdir()) == sorted([good.model["id"], "save.json"])
     assert names(folder) == ["x"]
+
+
+def test_a_note_on_what_a_resize_left_out_ends_with_a_restore(tmp_path):
+    with nothing_left(), AgentProcess(tmp_path / "g") as own:
+        own.start(2)
+        own.run("x = rank")
+        own.request("resize", num_ranks=3, others="leave")
+        own.wait(lambda: own.group["spec"]["world_size"] == 3 and own.group["state"] == "ready")
+        note = own.group["note"]
+        assert "x differs" in note
+        own.run("pass", range(3))
+        assert own.group["note"] == note
+        own.run("x = rank", range(3))
+        for action in ("save", "restore"):
+            assert own.transfer(action, tmp_path / "saves", range(3))["state"] == "ok"
+        own.wait(lambda: own.group["note"] is None)

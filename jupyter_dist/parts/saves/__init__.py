@@ -13,6 +13,5 @@ WORDS = (
 NEWER_REQUESTS = {
     "transfer": say("save or restore its ranks"),
     "preview_save": say("save its ranks"),
-    "ends": say("save its ranks before its allocation ends"),
 }
 MAGICS = {"%dist_save": "In Python, group.save().", "%dist_restore": "In Python, group.restore()."}

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.operations.declaration import Answer, Operation
+from jupyter_dist.protocol.operations.declaration import Answer, Operation, Parameter
 
 from .models import (
     DeletedSave,
@@ -35,6 +35,7 @@ _TRANSFER = (
 
 REPLACE_STATES = {"save": "their variables in a save; cells that ran since can be run again on them"}
 GROUP_OPTIONS = SavesOptions
+PARAMETERS = {"save": Parameter(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", "The name of a save.")}
 EXECUTION_FIELDS = {"transfer": Annotated[Transfer, Field("How far it is, if it saves or restores the ranks.")]}
 GROUP_FIELDS = {
     "self_saving": Annotated[SelfSaving | None, Field("Null: it is saved on request alone.")],

@@ -58,6 +58,8 @@ def _of_parts(name: str) -> Iterator[Any]:
     return (one for module in find_modules("api").modules.values() for one in getattr(module, name, ()))
 
 
+for _module in find_modules("api").modules.values():
+    PARAMETERS.update(getattr(_module, "PARAMETERS", {}))
 # Fields of executions that are too large for lists.
 NOT_IN_LISTS: frozenset[str] = frozenset(_of_parts("NOT_IN_LISTS"))
 # Fields of groups that parts add.

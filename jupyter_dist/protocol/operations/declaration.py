@@ -34,7 +34,6 @@ PARAMETERS = {
     "group": Parameter(r"[A-Za-z0-9_.-]{1,60}", "A group's id or name."),
     "execution_id": Parameter(r"[A-Za-z0-9_-]{1,80}", "An execution's id."),
     "rank": Parameter(r"[0-9]{1,7}", "A rank.", int),
-    "save": Parameter(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", "The name of a save."),
     "name": Parameter(r"[^/]{1,300}", "An environment's name."),
 }
 

@@ -11,6 +11,7 @@ from jupyter_dist.protocol.parts import declared
 
 FIRST_PROTOCOL = 1
 NEWER_REQUESTS: Mapping[str, str] = {
+    "ends": say("save its ranks before its allocation ends"),
     "verdicts": say("list its verdicts"),
     "tunnels": say("connect to its nodes through tunnels"),
     **declared("NEWER_REQUESTS"),

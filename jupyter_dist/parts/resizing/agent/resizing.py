@@ -102,7 +102,7 @@ class Resize:
             await end_ranks(self._leaving, "the group was resized", patient=True)
             resized = say("The group was resized from %1 to %2 ranks.", report["before"], report["after"])
             text = join(resized, *report["again"])
-            group.add_note(text, until="restore" if report["again"] else "cell")
+            group.add_note(text, until="variables" if report["again"] else "cell")
         report["seconds"] = time.monotonic() - self._since
         group.formed()
 
