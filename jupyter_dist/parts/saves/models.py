@@ -6,9 +6,20 @@ from typing import Annotated, Literal, TypedDict
 
 from typing_extensions import NotRequired
 
+from jupyter_dist.parts.saves.transfer import DEFAULT_TRANSFER_SECONDS, MAX_TRANSFER_SECONDS
 from jupyter_dist.protocol.field import Field, RankSet
 from jupyter_dist.protocol.models.sentences import Words
-from jupyter_dist.protocol.wire.requests import MAX_SAVE_NAME, SavesFolderField, TransferSeconds
+from jupyter_dist.protocol.wire.requests import MAX_SAVE_NAME, SavesFolderField
+
+TransferSeconds = Annotated[
+    float,
+    Field(
+        "How long it may take once it has begun; longer, and nothing is changed.",
+        minimum=1,
+        maximum=MAX_TRANSFER_SECONDS,
+        default=DEFAULT_TRANSFER_SECONDS,
+    ),
+]
 
 
 class SaveRequest(TypedDict, total=False):

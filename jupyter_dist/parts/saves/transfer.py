@@ -12,6 +12,9 @@ from jupyter_dist.protocol.wire.specs import MAX_GRACE_SECONDS, Spec
 if TYPE_CHECKING:
     from typing_extensions import Required
 
+DEFAULT_TRANSFER_SECONDS = 3600
+MAX_TRANSFER_SECONDS = 24 * 3600
+
 
 @dataclass(frozen=True)
 class TransferSpec(Spec):

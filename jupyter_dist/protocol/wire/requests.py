@@ -29,8 +29,6 @@ MAX_PATH = 4096
 CHUNK_BYTES = 4 << 20  # of a file on its way to another machine
 MAX_VARIABLES = 500
 MAX_SAVE_NAME = 100
-MAX_TRANSFER_SECONDS = 24 * 3600
-DEFAULT_TRANSFER_SECONDS = 3600
 MAX_WORDS = 1000
 MAX_WORD = 128 << 10
 MAX_ENVIRON_CHARS = 1 << 20  # Linux takes about 2 MiB
@@ -100,15 +98,6 @@ Expression = Annotated[
 SavesFolderField = Annotated[
     str,
     Field("A folder of saves: absolute, or relative to the server's root; default: the server's.", maxLength=MAX_PATH),
-]
-TransferSeconds = Annotated[
-    float,
-    Field(
-        "How long it may take once it has begun; longer, and nothing is changed.",
-        minimum=1,
-        maximum=MAX_TRANSFER_SECONDS,
-        default=DEFAULT_TRANSFER_SECONDS,
-    ),
 ]
 
 

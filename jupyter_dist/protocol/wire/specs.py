@@ -252,7 +252,7 @@ class ReplaceSpec(Spec):
 
     state: str = "empty"
     others: str = "leave"
-    restore: dict[str, Any] | None = None  # the TransferSpec of the save
+    restore: dict[str, Any] | None = None  # what its way to replace needs
 
 
 @cache

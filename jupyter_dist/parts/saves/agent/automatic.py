@@ -15,11 +15,10 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.parts.saves.folder.drafts import free_name
 from jupyter_dist.parts.saves.folder.layout import SavesFolder
 from jupyter_dist.parts.saves.folder.removal import delete_automatic
-from jupyter_dist.parts.saves.transfer import SavesOptions, TransferSpec
+from jupyter_dist.parts.saves.transfer import DEFAULT_TRANSFER_SECONDS, SavesOptions, TransferSpec
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import GroupState
-from jupyter_dist.protocol.wire.requests import DEFAULT_TRANSFER_SECONDS
 from jupyter_dist.protocol.wire.specs import ExecutionSpec, GroupSpec
 from jupyter_dist.transport.tasks import start_task
 

@@ -17,11 +17,10 @@ from jupyter_dist.parts.saves.folder.layout import SavesFolder, check_name
 from jupyter_dist.parts.saves.folder.record import merged_names, merged_notes, merged_skipped, records
 from jupyter_dist.parts.saves.folder.removal import delete, delete_older
 from jupyter_dist.parts.saves.models import DeletedSave, SavePreview, SavesModel
-from jupyter_dist.parts.saves.transfer import TransferSpec
+from jupyter_dist.parts.saves.transfer import DEFAULT_TRANSFER_SECONDS, TransferSpec
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.models.sentences import say, words_of
-from jupyter_dist.protocol.wire.requests import DEFAULT_TRANSFER_SECONDS
 from jupyter_dist.system.files.owned import check_folder
 
 from .places import remember_folder
