@@ -11,7 +11,7 @@ import { notifyGroup } from '../../widgets/notices/groupnotices';
 import { RerunDialog } from './dialogs/rerundialog';
 import { SaveDialog } from './dialogs/savedialog';
 import { SavesDialog } from './dialogs/savesdialog';
-import { Transfers } from '../../plugins/state/transfers';
+import { Waiting } from '../../plugins/state/waiting';
 
 const SHORT_MS = 8000;
 
@@ -28,7 +28,7 @@ export class SaveCommands {
     private readonly _now: () => number,
     private readonly _trans: TranslationBundle
   ) {
-    this._transfers = new Transfers(_executions, _trans);
+    this._waiting = new Waiting(_executions, _trans, execution => execution?.transfer);
   }
 
   /** Ask for a name, show what the save would lack, and save the group. */
@@ -100,14 +100,14 @@ export class SaveCommands {
     const { name, folder } = save;
     const begun = await this._service.restore(group.id, { name, folder });
     const doing = trans.__('Restoring %1 in %2', name, group.name);
-    const { isOk, error, warnings, numNames } = await this._transfers.end(begun, doing);
+    const { isOk, error, warnings, execution } = await this._waiting.end(begun, doing);
     if (!isOk) {
       return failureOf(error, trans.__('%1 was not restored.', name));
     }
     const restored = trans._n(
       'Restored %2: %1 name on %3.',
       'Restored %2: %1 names on %3.',
-      numNames ?? save.num_names,
+      execution?.transfer?.num_names ?? save.num_names, // a group of 0.3 does not count them
       name,
       group.name
     );
@@ -136,7 +136,7 @@ export class SaveCommands {
     const { _trans: trans } = this;
     const doing = trans.__('Running cell [%1] again on %2', executionCount, group.name);
     const begun = await this._executions.run(group.id, { code, ranks });
-    const { isOk, error } = await this._transfers.end(begun, doing);
+    const { isOk, error } = await this._waiting.end(begun, doing);
     if (isOk) {
       notifyGroup(group.id, trans.__('Cell [%1] ran again.', executionCount), 'success', { autoClose: SHORT_MS });
     } else {
@@ -182,7 +182,7 @@ export class SaveCommands {
 
   private async _endSave(group: IGroup, name: string, begun: IExecution): Promise<void> {
     const { _trans: trans } = this;
-    const { isOk, error } = await this._transfers.end(begun, trans.__('Saving %1 as %2', group.name, name));
+    const { isOk, error } = await this._waiting.end(begun, trans.__('Saving %1 as %2', group.name, name));
     if (!isOk) {
       fail(group, error, trans.__('Nothing was saved.'));
       return;
@@ -200,7 +200,7 @@ export class SaveCommands {
     notifyGroup(group.id, message, lacks ? 'warning' : 'success', { autoClose: SHORT_MS });
   }
 
-  private readonly _transfers: Transfers;
+  private readonly _waiting: Waiting;
 }
 
 function fail({ id }: IGroup, error: IErrorBody | null, otherwise: string): void {

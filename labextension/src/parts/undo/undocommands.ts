@@ -7,7 +7,7 @@ import type { IDistExecutions, IDistService } from '../../tokens';
 import { notifyFailure } from '../../widgets/base/errornote';
 import { notifyGroup } from '../../widgets/notices/groupnotices';
 import { UndoDialog } from './undodialog';
-import { Transfers } from '../../plugins/state/transfers';
+import { Waiting } from '../../plugins/state/waiting';
 
 const SHORT_MS = 8000;
 
@@ -17,7 +17,7 @@ export class UndoCommands {
     executions: IDistExecutions,
     private readonly _trans: TranslationBundle
   ) {
-    this._transfers = new Transfers(executions, _trans);
+    this._waiting = new Waiting(executions, _trans);
   }
 
   /** Undo the last run of a cell that can be undone, and the cells after it; without a cell, the last one of the group. */
@@ -41,7 +41,7 @@ export class UndoCommands {
       return;
     }
     const begun = await this._service.undo(group.id, { executions: undone.map(({ execution_id: id }) => id) });
-    const { isOk, error, text, warnings } = await this._transfers.end(begun, trans.__('Undoing on %1', group.name));
+    const { isOk, error, text, warnings } = await this._waiting.end(begun, trans.__('Undoing on %1', group.name));
     if (!isOk) {
       const failed = trans.__('Nothing was undone.');
       notifyFailure(error ? new DistError(error) : new Error(failed), group.id);
@@ -65,7 +65,7 @@ export class UndoCommands {
     }
     const executions = undoneWith(undone, chosen.execution_id).map(({ execution_id: id }) => id);
     const begun = await this._service.redo(group.id, { executions });
-    const { isOk, error, text } = await this._transfers.end(begun, trans.__('Redoing on %1', group.name));
+    const { isOk, error, text } = await this._waiting.end(begun, trans.__('Redoing on %1', group.name));
     if (!isOk) {
       const failed = trans.__('Nothing was done again.');
       notifyFailure(error ? new DistError(error) : new Error(failed), group.id);
@@ -74,5 +74,5 @@ export class UndoCommands {
     notifyGroup(group.id, text || trans.__('Done again.'), 'success', { autoClose: SHORT_MS });
   }
 
-  private readonly _transfers: Transfers;
+  private readonly _waiting: Waiting;
 }

@@ -1,4 +1,4 @@
-/** Follows a save, a restore or an undo to its end, with a notification when that takes longer than a moment. */
+/** Follows a request that is an execution, such as an undo, to its end, with a notification when that takes longer. */
 import type { IStream } from '@jupyterlab/nbformat';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../../model/format/quantities';
@@ -18,14 +18,20 @@ export interface IOutcome {
   /** What its ranks wrote on stdout and stderr. */
   readonly text: string;
   readonly warnings: string;
-  /** How many variables a restore has read; not known of groups of 0.3. */
-  readonly numNames?: number;
+  readonly execution: IExecution | null;
 }
 
-export class Transfers {
+/** How far an execution is, in bytes; a total of 0: not known yet. */
+export interface IDone {
+  readonly done_bytes: number;
+  readonly total_bytes: number;
+}
+
+export class Waiting {
   constructor(
     private readonly _executions: IDistExecutions,
-    private readonly _trans: TranslationBundle
+    private readonly _trans: TranslationBundle,
+    private readonly _doneOf: (execution: IExecution | null) => IDone | undefined = () => undefined
   ) {}
 
   /** Wait until it has ended; `doing` names the action. */
@@ -49,7 +55,8 @@ export class Transfers {
     const cancel = (): void => void this._executions.cancel(followed.group, followed.id).catch(failed);
     const actions = [{ label: trans.__('Cancel'), callback: cancel }];
     let notice: GroupNotice | null = null;
-    const update = (): void => notice?.update(this._words(doing, followed.execution), progressOf(followed.execution));
+    const update = (): void =>
+      notice?.update(this._words(doing, followed.execution), this._progress(followed.execution));
     const timer = setTimeout(() => {
       const message = this._words(doing, followed.execution);
       notice = notifyGroup(followed.group, message, 'in-progress', { autoClose: false, actions, holds: true });
@@ -64,17 +71,17 @@ export class Transfers {
 
   private _words(doing: string, execution: IExecution | null): string {
     const { _trans: trans } = this;
-    const { done_bytes: done = 0, total_bytes: total = 0 } = execution?.transfer ?? {};
+    const { done_bytes: done = 0, total_bytes: total = 0 } = this._doneOf(execution) ?? {};
     if (execution?.state === 'queued') {
       return trans.__('%1: waits for the cells before it', doing);
     }
     return total > 0 ? trans.__('%1: %2 of %3', doing, formatBytes(done), formatBytes(total)) : doing;
   }
-}
 
-function progressOf(execution: IExecution | null): number | undefined {
-  const { done_bytes: done = 0, total_bytes: total = 0 } = execution?.transfer ?? {};
-  return total > 0 ? Math.min(1, done / total) : undefined;
+  private _progress(execution: IExecution | null): number | undefined {
+    const { done_bytes: done = 0, total_bytes: total = 0 } = this._doneOf(execution) ?? {};
+    return total > 0 ? Math.min(1, done / total) : undefined;
+  }
 }
 
 function outcomeOf({ execution, error, items }: IFollowedExecution): IOutcome {
@@ -92,6 +99,6 @@ function outcomeOf({ execution, error, items }: IFollowedExecution): IOutcome {
     error: error ?? execution?.error ?? null,
     text: written('stdout'),
     warnings: written('stderr'),
-    numNames: execution?.transfer?.num_names
+    execution: execution ?? null
   };
 }
