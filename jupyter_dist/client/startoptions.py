@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from jupyter_dist.protocol.ranks import ranks_per_node
-from jupyter_dist.protocol.schemas import Schema, body_schema, replace_states
+from jupyter_dist.protocol.schemas import Schema, body_schema, replace_states, start_rows
 from jupyter_dist.protocol.wire.requests import StartOptions
 
 OPTIONS: Mapping[str, Schema] = body_schema(StartOptions)["properties"]
@@ -21,10 +21,10 @@ LONG = {"launcher_options": "--launcher-option"}  # each adds one
 METAVARS = {
     "restore": "SAVE",
     "preset": "NAME",
-    "park": "GROUP",
     "ranks_per_node": "N",
     "launcher_options": "NAME=VALUE",
 }
+METAVARS.update({row.name: row.option.metavar for row in start_rows() if row.option.metavar})
 _TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "number": float}
 
 

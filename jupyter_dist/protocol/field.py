@@ -30,16 +30,22 @@ class OptionField(Field):
     the form of a start and the reference pages are made of it.
     """
 
-    def __init__(self, setting: str = "", *, start: str = "", **keywords: Any) -> None:
+    def __init__(
+        self, setting: str = "", *, start: str = "", metavar: str = "", is_once: bool = False, **keywords: Any
+    ) -> None:
         """Describe a row.
 
         Args:
             setting: what the setting does; empty: servers have none.
             start: its meaning as an option of a start; empty: starts have none.
+            metavar: what commands call its value, such as GROUP.
+            is_once: whether it is for the start alone: the group does not have it, nor a group that is started again.
             keywords: limits, as JSON Schema names them: `minimum`, `maximum`, `maxLength`.
         """
         super().__init__(start, **keywords)
         self.setting = setting
+        self.metavar = metavar
+        self.is_once = is_once
 
 
 class OptionRow(NamedTuple):

@@ -42,8 +42,11 @@ class ServerPart:
         """Return the settings of this part: `kind` is `GROUP_OPTIONS` of its module `api`."""
         return options_of(kind, self.manager.defaults.of_parts)
 
-    def start_options(self) -> Mapping[str, Any]:
-        """Return options of a group that starts which are not as they are configured, such as a whole path."""
+    def start_options(self, request: WantedGroup, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return options of a group that starts which are not as they are configured, such as a whole path.
+
+        `fields` are the fields of its GroupSpec.
+        """
         return {}
 
     def works_at_end(self, options: Mapping[str, Any]) -> bool:
@@ -108,10 +111,10 @@ class ServerParts:
         """Handle a look for groups of earlier servers."""
         self._each("adopted")
 
-    def start_options(self) -> dict[str, Any]:
+    def start_options(self, request: WantedGroup, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return options of a group that starts which are not as they are configured."""
         self.start()
-        return {name: value for found in self._each("start_options") for name, value in found.items()}
+        return {name: value for found in self._each("start_options", request, fields) for name, value in found.items()}
 
     def work_at_end(self, options: Mapping[str, Any]) -> bool:
         """Whether nodes of a group with these options wait for a part when their engine ends them."""

@@ -19,7 +19,7 @@ class Counting(ServerPart):
     def adopted(self):
         self.looks += 1
 
-    def start_options(self):
+    def start_options(self, request, fields):
         return {"saves_folder": f"{self.manager.defaults.root_dir}/kept"}
 
     async def before_start(self, request):
@@ -41,7 +41,7 @@ class Failing(ServerPart):
     async def before_start(self, request):
         raise ValueError
 
-    def start_options(self):
+    def start_options(self, request, fields):
         raise ValueError
 
 
@@ -56,12 +56,12 @@ def manager(monkeypatch):
 
 def test_parts_add_to_the_start_and_to_the_model_of_a_group(manager, caplog):
     assert manager.parts.group_fields(GroupStatus()) == {}  # they start with the first request, or after the adoption
-    assert manager.parts.start_options() == {"saves_folder": "/root/kept"}
+    assert manager.parts.start_options(None, {}) == {"saves_folder": "/root/kept"}
     assert "the part 'failing' is left out" in caplog.text
     caplog.clear()
     manager.parts.adopted()
     assert manager.parts.group_fields(GroupStatus()) == {"kept": "of none", "looks": 1}
-    assert manager.parts.start_options() == {"saves_folder": "/root/kept"}
+    assert manager.parts.start_options(None, {}) == {"saves_folder": "/root/kept"}
     assert not caplog.text
 
 
@@ -84,6 +84,6 @@ def test_parts_have_ways_to_replace_ranks(manager):
 
 def test_a_server_without_parts_has_none_of_it():
     manager = GroupManager(None, None, DeviceReader(), GroupDefaults(), keep_warm=False, launchers=dict)
-    assert (manager.parts.start_options(), manager.parts.group_fields(GroupStatus())) == ({}, {})
+    assert (manager.parts.start_options(None, {}), manager.parts.group_fields(GroupStatus())) == ({}, {})
     assert manager.parts.way_to_replace("save") is None
     assert manager.parts.start_note({}) is None

@@ -88,7 +88,7 @@ def test_a_group_that_an_earlier_version_started_is_started_again_with_its_value
     kept = {"env": {NAME: CANARY}, "environ": f"A=1\0JUPYTERHUB_API_TOKEN={CANARY}\0", "num_ranks": 2}
     request = closed({"env": [NAME], "request": kept})["request"]
     assert CANARY not in str(request)
-    wanted = Again().completed({**request, "name": "g", "park": []})
+    wanted = Again().completed({**request, "name": "g"})
     assert (wanted.env.for_exec(), wanted.environ.for_exec(), wanted.num_ranks) == ({NAME: CANARY}, {"A": "1"}, 2)
 
 

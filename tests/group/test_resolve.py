@@ -205,16 +205,3 @@ def test_a_device_that_is_listed_twice_has_two_ranks(resolve):
     assert (spec.devices, spec.world_size, spec.shares_devices) == ([1, 1], 2, True)
     with pytest.raises(JupyterDistError, match="twice"):
         resolve(devices=[0, 0], launcher="external", num_nodes=2, accelerator="cuda")
-
-
-def test_groups_on_devices_are_parked_after_the_time_of_the_server(tmp_path):
-    defaults = GroupDefaults(root_dir=str(tmp_path), park_after_seconds=1800.0)
-
-    def seconds(**fields):
-        usable = {"cuda": {0: "0"}}
-        return resolve_spec(WantedGroup.of(fields), CUDA, usable, defaults, ())["park_after_seconds"]
-
-    assert seconds() == 1800.0
-    assert seconds(accelerator="cpu") == 0.0
-    assert seconds(accelerator="cpu", park_after_seconds=60.0) == 60.0
-    assert seconds(park_after_seconds=0.0) == 0.0

@@ -295,7 +295,7 @@ slider
 
 def test_an_idle_group_is_parked_after_a_notice_and_not_while_a_widget_calls_back(tmp_path):
     with AgentProcess(tmp_path / "g") as client:
-        client.start(2, park_after_seconds=2.5)
+        client.start(2, options={"park_after_seconds": 2.5})
         client.request("comms")
         widget = client.run(WIDGET)["id"]
         done, _ = move(client, 1, view_of(client, widget, 1), 3)  # longer than the time without use

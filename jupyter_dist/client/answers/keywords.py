@@ -12,8 +12,9 @@ ReplaceState = Literal["empty", "copy", "save", "undo"]  # of replaced ranks
 class StartOptions(requests.StartOptions, total=False):
     """How a group is started: keyword arguments of `start` in Python. More are rows of GroupOptions and of parts."""
 
-    park_after_seconds: float
     checks: bool
+    park: list[str]
+    park_after_seconds: float
     save_every_seconds: float
     save_before_end_seconds: float
     saves_kept: int

@@ -11,7 +11,9 @@ from jupyter_dist.protocol.operations.of_group import ASKING
 from jupyter_dist.protocol.wire.requests import EmptyRequest
 
 from .models import ParkedState, ParkRequest
+from .options import ParkingOptions
 
+GROUP_OPTIONS = ParkingOptions
 GROUP_FIELDS = {"parked": Annotated[ParkedState | None, Field("Where its memory is; null unless it is parked.")]}
 OPERATIONS = (
     Operation(

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.models.sentences import join, say
@@ -36,7 +37,14 @@ class ParkingOperations(ServerPart):
 
     async def before_start(self, request: WantedGroup) -> None:
         """Park the groups that the start names."""
-        await asyncio.gather(*(parked(group, PARK_SECONDS) for group in map(self.manager.get, request.park)))
+        await asyncio.gather(
+            *(parked(group, PARK_SECONDS) for group in map(self.manager.get, request.options.get("park", ())))
+        )
+
+    def start_options(self, request: WantedGroup, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Have groups on CPU parked by themselves only if the start has the option."""
+        is_chosen = "park_after_seconds" in request.options or ACCELERATORS[fields["accelerator"]].has_devices
+        return {} if is_chosen else {"park_after_seconds": 0.0}
 
     def start_note(self, fields: Mapping[str, Any]) -> str | None:
         """Name idle groups on the devices of the group."""

@@ -74,7 +74,6 @@ _LAUNCHER_OPTIONS = {
     "propertyNames": {"type": "string", "maxLength": 100},
     "additionalProperties": json_value(3, 4000),
 }
-_GROUPS = {"type": "array", "items": {"type": "string", "maxLength": 200}, "maxItems": 100}
 _PID = {"type": "integer", "minimum": 1, "maximum": 1 << 22}
 _TICKS = {"type": "integer", "minimum": 0, "maximum": 1 << 53}
 _GRACE = {"type": "number", "minimum": 0, "maximum": MAX_GRACE_SECONDS}
@@ -178,10 +177,6 @@ class StartOptions(TypedDict, total=False):
     env: Annotated[
         dict[str, str],
         Field("Extra environment variables: an object of strings.", schema=_VARIABLES),
-    ]
-    park: Annotated[
-        list[str],
-        Field("Idle groups, by name or id, that are parked before: the group needs their devices.", schema=_GROUPS),
     ]
 
 

@@ -77,17 +77,6 @@ class GroupOptions:
             minimum=4.0,
         ),
     ] = 60.0
-    park_after_seconds: Annotated[
-        float,
-        OptionField(
-            "How long a group on devices may be without use before it is parked, in seconds: it gives its devices"
-            " back, keeps all variables, and the next cell resumes it. 0: groups are parked on request alone.",
-            start="Park the group when nobody has used it for so long; 0: never. By default the server's setting for "
-            "groups on devices. A group on CPU is parked into files.",
-            minimum=0,
-            maximum=MAX_GRACE_SECONDS,
-        ),
-    ] = 0.0
     journal_bytes: Annotated[
         int,
         OptionField(

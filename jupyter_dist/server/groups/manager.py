@@ -76,7 +76,7 @@ class PartsOfGroups(Protocol):
     def start_note(self, fields: Mapping[str, Any]) -> str | None:
         """Return the note of a group that starts; None: it has none."""
 
-    def start_options(self) -> dict[str, Any]:
+    def start_options(self, request: WantedGroup, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return options of a group that starts which are not as they are configured."""
 
     def work_at_end(self, options: Mapping[str, Any]) -> bool:
@@ -99,7 +99,7 @@ class NoParts:
         """Return nothing."""
         return None
 
-    def start_options(self) -> dict[str, Any]:
+    def start_options(self, _: WantedGroup, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return nothing."""
         return {}
 
@@ -276,8 +276,7 @@ class GroupManager:
             if options:
                 message = say("The options of group '%1' are not known: its group.json is damaged.", group.name)
             raise JupyterDistError("group_not_ready", message, say("Start a new group."))
-        # Groups that made room for the first start may be gone.
-        return await self.start(again.completed({**options, "name": group.name, "park": []}), key)
+        return await self.start(again.completed({**options, "name": group.name}), key)
 
     async def _start_keyed(self, request: WantedGroup, key: str) -> str:
         try:
@@ -302,7 +301,7 @@ class GroupManager:
         reserved = allowed.reserved_gpus(request.launcher_options, fields["ranks_per_node"]) if allowed else []
         check_reserved(fields, reserved)
         await self.parts.before_start(request)
-        fields["options"] |= self.parts.start_options()
+        fields["options"] |= self.parts.start_options(request, fields)
         if launcher is not None and self.parts.work_at_end(fields["options"]):
             fields["end_grace_seconds"] = await launcher.grace_seconds(options)
         fields["note"] = idle_gpus_note(fields, reserved) or self.parts.start_note(fields)

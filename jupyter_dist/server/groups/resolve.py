@@ -75,7 +75,8 @@ class GroupDefaults(GroupOptions):
         own, *of_parts = group_options()
         core = {row.name: request.options.get(row.name, getattr(self, row.name)) for row in rows(own)}
         given = {**self.of_parts, **request.options}
-        return {**core, "options": {row.name: given.get(row.name, row.default) for of in of_parts for row in rows(of)}}
+        kept = (row for of in of_parts for row in rows(of) if not row.option.is_once)
+        return {**core, "options": {row.name: given.get(row.name, row.default) for row in kept}}
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,6 @@ class WantedGroup:
     env: Secrets = field(default_factory=Secrets)
     environ: Secrets | str | None = None  # as a text in a body
     owner: dict[str, Any] | None = None
-    park: list[str] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)  # the others that the request has: rows of `start_rows`
 
     def __post_init__(self) -> None:
@@ -140,6 +140,7 @@ class Again:
 
     def completed(self, options: Mapping[str, Any]) -> WantedGroup:
         """Return the group of an earlier start. Raises JupyterDistError `group_not_ready` if variables are missing."""
+        options = {**options, **{row.name: None for row in start_rows() if row.option.is_once}}
         env, environ = Secrets.parsed(options.get("env")).under(self.env), options.get("environ")
         if isinstance(environ, Secrets):  # an earlier version has kept credentials in it
             environ = self.environ if environ.unknown else Secrets(without_credentials(environ.for_exec()))
@@ -201,7 +202,6 @@ def resolve_spec(
         "env": _env(request.env, on_nodes=on_nodes),
         "preload": list(defaults.preload_modules),
         "owner": request.owner and checked_owner(request.owner),
-        "park_after_seconds": _park_after(request, defaults, accelerator),
     }
 
 
@@ -283,12 +283,6 @@ def _accelerator(request: WantedGroup, environment: Environment, usable: Devices
         message = say("This machine has no %1 device that the server may use.", wanted.label)
         raise JupyterDistError("bad_devices", message, join(how_given(wanted), say("Choose accelerator 'cpu'.")))
     return wanted
-
-
-def _park_after(request: WantedGroup, defaults: GroupDefaults, accelerator: Accelerator) -> float:
-    if (seconds := request.options.get("park_after_seconds")) is not None:
-        return float(seconds)
-    return defaults.park_after_seconds if accelerator.has_devices else 0.0
 
 
 def _is_on_nodes(request: WantedGroup) -> bool:

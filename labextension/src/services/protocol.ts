@@ -973,12 +973,12 @@ export interface IStartOptions {
   notebook?: string;
   /** Extra environment variables: an object of strings. */
   env?: Record<string, string>;
+  /** Whether the training in cells is checked. By default the server's setting. */
+  checks?: boolean;
   /** Idle groups, by name or id, that are parked before: the group needs their devices. */
   park?: string[];
   /** Park the group when nobody has used it for so long; 0: never. By default the server's setting for groups on devices. A group on CPU is parked into files. */
   park_after_seconds?: number;
-  /** Whether the training in cells is checked. By default the server's setting. */
-  checks?: boolean;
   /** Save the group by itself so often, if cells have run since; 0: never. By default the server's setting. */
   save_every_seconds?: number;
   /** Save the group by itself so long before its allocation ends, and interrupt cells for that; 0: never. By default the server's setting. */
@@ -1017,18 +1017,18 @@ export interface IStartRequest {
   notebook?: string;
   /** Extra environment variables: an object of strings. */
   env?: Record<string, string>;
-  /** Idle groups, by name or id, that are parked before: the group needs their devices. */
-  park?: string[];
   /** A name for the group, unique among running groups. */
   name?: string;
   /** The environment of the group's processes, on top of the server's: NAME=value, each followed by a NUL. */
   environ?: string;
   /** The process that the group ends with; default: it outlives all. */
   owner?: Record<string, number | number>;
-  /** Park the group when nobody has used it for so long; 0: never. By default the server's setting for groups on devices. A group on CPU is parked into files. */
-  park_after_seconds?: number;
   /** Whether the training in cells is checked. By default the server's setting. */
   checks?: boolean;
+  /** Idle groups, by name or id, that are parked before: the group needs their devices. */
+  park?: string[];
+  /** Park the group when nobody has used it for so long; 0: never. By default the server's setting for groups on devices. A group on CPU is parked into files. */
+  park_after_seconds?: number;
   /** Save the group by itself so often, if cells have run since; 0: never. By default the server's setting. */
   save_every_seconds?: number;
   /** Save the group by itself so long before its allocation ends, and interrupt cells for that; 0: never. By default the server's setting. */

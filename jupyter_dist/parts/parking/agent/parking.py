@@ -53,11 +53,11 @@ class ParkingPlan:
 class Parking:
     """Parks and resumes one group."""
 
-    def __init__(self, group: AgentGroup) -> None:
+    def __init__(self, group: AgentGroup, after_seconds: float) -> None:
         self.driver = DriverCheckpoint()
         self.parked: ParkedState | None = None  # where the group's memory is
         self._group = group
-        self._clock = IdleClock(group.spec.park_after_seconds)
+        self._clock = IdleClock(after_seconds)
         self._work: asyncio.Task[None] | None = None
         self._plan: ParkingPlan | None = None
         self._is_wanted = False  # whether it is to be resumed as soon as it is parked

@@ -7,6 +7,7 @@ from typing import Any
 
 from jupyter_dist.agent.contact.server_link import Answer, RequestHandler
 from jupyter_dist.agent.part import AgentCore, AgentPart
+from jupyter_dist.parts.parking.options import ParkingOptions
 from jupyter_dist.transport.frames import Header
 
 from .parking import Parking
@@ -17,7 +18,7 @@ class ParkingOfGroup(AgentPart):
 
     def __init__(self, core: AgentCore) -> None:
         super().__init__(core)
-        self._parking = Parking(core.group)
+        self._parking = Parking(core.group, self.options(ParkingOptions).park_after_seconds)
 
     def requests(self) -> Mapping[str, RequestHandler]:
         """Return the two requests of the server."""

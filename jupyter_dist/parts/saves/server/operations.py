@@ -16,6 +16,7 @@ from jupyter_dist.protocol.wire.specs import ExecutionSpec
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.groups.manager import GroupManager, WayToReplace
 from jupyter_dist.server.groups.operations import execution_id_of
+from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.mirror.mirror import Topic
 from jupyter_dist.server.mirror.status import GroupStatus
 from jupyter_dist.server.part import ServerPart
@@ -51,7 +52,7 @@ class SavesServer(ServerPart):
         self._forget()
         self._last.stop()
 
-    def start_options(self) -> Mapping[str, Any]:
+    def start_options(self, request: WantedGroup, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return where a group saves by itself."""
         return {"saves_folder": str(self._saves.folder(None).path)}
 
