@@ -20,7 +20,7 @@ from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.operations import OPERATIONS, PARAMETERS, Operation
 from jupyter_dist.protocol.parts import find_modules
-from jupyter_dist.protocol.schemas import fields_of, replace_states, schema_name, types_in
+from jupyter_dist.protocol.schemas import beginnings, fields_of, replace_options, replace_states, schema_name, types_in
 from jupyter_dist.protocol.wire import requests
 
 CLIENT = Path(__file__).parents[1] / "jupyter_dist" / "client"
@@ -47,7 +47,7 @@ KEYWORDS_HEAD = '''"""Keyword arguments with those of parts. Made by `make gener
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypedDict
 
 from jupyter_dist.protocol.wire import requests
 '''
@@ -151,9 +151,14 @@ def keywords_source() -> str:
     """Return the text of keywords.py."""
     words = ", ".join(map(repr, replace_states()))
     source = f"{KEYWORDS_HEAD}\nReplaceState = Literal[{words}]  # of replaced ranks\n"
+    options = [f"    {name}: {type_source(hint)}" for name, hint in replace_options().items()] or ["    pass"]
+    source += '\n\nclass ReplaceOptions(TypedDict, total=False):\n    """What parts need to replace ranks."""\n\n'
+    source += "\n".join(options)
     for model in (requests.StartOptions, requests.RunOptions):
         own = get_type_hints(model, localns={"NotRequired": NotRequired})
         added = [f"    {name}: {type_source(hint)}" for name, (hint, _) in fields_of(model).items() if name not in own]
+        if model is requests.StartOptions:
+            added += [f"    {name}: {type_source(hint)}" for name, (_, hint) in beginnings().items()]
         source += f'\n\nclass {model.__name__}(requests.{model.__name__}, total=False):\n    """{model.__doc__}"""\n\n'
         source += "\n".join(added)
     return source

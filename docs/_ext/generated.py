@@ -32,7 +32,7 @@ from jupyter_dist.parts.clusters.slurm.launcher import SlurmLauncher
 from jupyter_dist.parts.ddip.dipmagics import DipMagics
 from jupyter_dist.parts.mcp.command import McpCommand
 from jupyter_dist.protocol.models import machine, models
-from jupyter_dist.protocol.schemas import object_schema, replace_states, schema_name
+from jupyter_dist.protocol.schemas import beginnings, object_schema, replace_states, schema_name, schema_of
 from jupyter_dist.protocol.wire import requests
 from jupyter_dist.server.extension import DistApp
 from jupyter_dist.server.http.base import STATUS_OF_CODE
@@ -292,7 +292,9 @@ def _fields(schema: dict[str, Any]) -> Lines:
 
 def start_options() -> Lines:
     """The keyword arguments of `start` in Python."""
-    yield from _fields(object_schema(requests.StartOptions, closed=True))
+    options = object_schema(requests.StartOptions, closed=True)
+    more = {name: schema_of(hint) for name, (_, hint) in beginnings().items()}
+    yield from _fields({**options, "properties": {**options["properties"], **more}})
 
 
 def states_of_replaced() -> Lines:

@@ -7,24 +7,29 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from jupyter_dist.protocol.ranks import ranks_per_node
-from jupyter_dist.protocol.schemas import Schema, body_schema, replace_states, start_rows
+from jupyter_dist.protocol.schemas import (
+    Schema,
+    beginnings,
+    body_schema,
+    replace_options,
+    replace_states,
+    schema_of,
+    start_rows,
+)
 from jupyter_dist.protocol.wire.requests import StartOptions
 
 OPTIONS: Mapping[str, Schema] = body_schema(StartOptions)["properties"]
-# `start` in Python restores a save afterwards; it is no field of the request.
-OPTIONS = {
-    **OPTIONS,
-    "restore": {"type": "string", "maxLength": 4096, "description": "Begin with a save: NAME, or FOLDER/NAME."},
-}
+# `start` in Python does these; they are no fields of the request.
+OPTIONS = {**OPTIONS, **{name: schema_of(hint) for name, (_, hint) in beginnings().items()}}
 SHORT = {"num_ranks": "-n", "devices": "-d"}
 LONG = {"launcher_options": "--launcher-option"}  # each adds one
 METAVARS = {
-    "restore": "SAVE",
     "preset": "NAME",
     "ranks_per_node": "N",
     "launcher_options": "NAME=VALUE",
 }
 METAVARS.update({row.name: row.option.metavar for row in start_rows() if row.option.metavar})
+METAVARS.update({name: hint.__metadata__[0].metavar for name, (_, hint) in beginnings().items()})
 _TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "number": float}
 
 
@@ -79,6 +84,18 @@ def add_replace_state(parser: argparse.ArgumentParser, text: str) -> None:
     states = replace_states()
     words = "; ".join(f"{state}: {meaning}" for state, meaning in states.items())
     parser.add_argument("--state", choices=tuple(states), default="empty", help=f"{text}. {words.replace('%', '%%')}")
+
+
+def add_replace_options(parser: argparse.ArgumentParser) -> None:
+    """Add an argument for each option that parts have for a replacement of ranks."""
+    for name, hint in replace_options().items():
+        field = schema_of(hint)
+        parser.add_argument(word_of(name), dest=name, help=field["description"], **_form(name, field))
+
+
+def given_replace_options(options: argparse.Namespace) -> Any:
+    """Return the options of a replacement that were given, as keyword arguments of `replace` in the Python client."""
+    return {name: value for name in replace_options() if (value := getattr(options, name)) is not None}
 
 
 def _form(name: str, field: Schema) -> dict[str, Any]:

@@ -12,7 +12,14 @@ from jupyter_dist.client.blocking.report import (
     sample_if_any,
     status_text,
 )
-from jupyter_dist.client.startoptions import OPTIONS, add_replace_state, add_start_options, word_of
+from jupyter_dist.client.startoptions import (
+    OPTIONS,
+    add_replace_options,
+    add_replace_state,
+    add_start_options,
+    given_replace_options,
+    word_of,
+)
 from jupyter_dist.magics.automode import AutoMode
 from jupyter_dist.magics.base import RankMagics, joined, start_fields
 from jupyter_dist.magics.completion import RankNames
@@ -68,7 +75,7 @@ def restart_parser() -> MagicParser:
     parser = MagicParser("%dist_restart")
     parser.add_argument("-d", "--dead", action="store_true", help="only dead ranks; the others keep their variables")
     add_replace_state(parser, "with -d: what new ranks begin with")
-    parser.add_argument("--save", help="with --state save: another save")
+    add_replace_options(parser)
     parser.add_argument("--all-names", action="store_true", help="with --state copy: also names that ranks differ in")
     return parser
 
@@ -192,9 +199,9 @@ class DistMagics(RankMagics):
         options = restart_parser().parse(line)
         if options.dead:
             others = "copy" if options.all_names else "leave"
-            self.replace(options.state, others=others, save=options.save)
+            self.replace(options.state, others=others, **given_replace_options(options))
         elif options.state != "empty":
-            raise DistError("Only dead ranks can be given variables: %dist_restart -d. For all: %dist_restore.")
+            raise DistError("Only dead ranks can be given variables: %dist_restart -d. A restore gives them to all.")
         else:
             self.restart()
 

@@ -73,6 +73,8 @@ def fields_of(model: Any) -> dict[str, tuple[Any, bool]]:
         states, (hint, is_required) = replace_states(), fields["state"]
         text = f"{get_args(hint)[1].description} {_explained(states)}"
         fields["state"] = (Annotated[Literal[tuple(states)], Field(text)], is_required)
+    if model is requests.ReplaceRequest:
+        fields.update({name: (hint, False) for name, hint in replace_options().items()})
     return fields
 
 
@@ -86,6 +88,18 @@ def replace_states() -> dict[str, str]:
     for module in find_modules("api").modules.values():
         found.update(getattr(module, "REPLACE_STATES", {}))
     return found
+
+
+def replace_options() -> dict[str, Any]:
+    """Return the types of the options that parts add to a replacement of ranks."""
+    modules = find_modules("api").modules.values()
+    return {name: hint for module in modules for name, hint in getattr(module, "REPLACE_OPTIONS", {}).items()}
+
+
+def beginnings() -> dict[str, tuple[str, Any]]:
+    """Return the arguments of `start` for what new ranks begin with, each with its part and type."""
+    modules = find_modules("api").modules.items()
+    return {name: (part, hint) for part, module in modules for name, hint in getattr(module, "BEGINNINGS", {}).items()}
 
 
 def run_options_of_parts() -> dict[str, Schema]:

@@ -8,7 +8,7 @@ from jupyter_dist.cli.commands.groups import start_fields
 from jupyter_dist.cli.listing import COMMANDS
 from jupyter_dist.client.startoptions import OPTIONS, add_start_options, given_options
 from jupyter_dist.magics.distmagics import init_parser
-from jupyter_dist.protocol.schemas import fields_of
+from jupyter_dist.protocol.schemas import beginnings, fields_of
 from jupyter_dist.protocol.wire.requests import StartOptions
 
 WORDS = """--environment base --accelerator cpu -d 0,1 -n 2 --preset debug --launcher slurm --launcher-option partition=gpu
@@ -41,7 +41,7 @@ GIVEN = {
 
 
 def test_every_option_is_there_in_each_face():
-    options = {*fields_of(StartOptions), "restore"}
+    options = {*fields_of(StartOptions), *beginnings()}
     assert set(OPTIONS) == options == set(GIVEN)
     for command in ("start", "run"):
         assert options <= {action.dest for action in COMMANDS[command].load()().parser()._actions}, command

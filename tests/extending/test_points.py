@@ -49,6 +49,22 @@ def part_of_docs():
     return dict(re.findall(r"```\{code-block\} python\n:caption: (\S+)\n(.*?)```", page, re.DOTALL))
 
 
+MORE_OPTIONS = """
+from typing import Annotated
+from jupyter_dist.protocol.field import Field, OptionField
+REPLACE_OPTIONS = {"since": Annotated[int, Field("Since when.")]}
+BEGINNINGS = {"label": Annotated[str, OptionField(start="A word that ranks begin with.", metavar="WORD")]}
+"""
+BEGINNING = """
+from jupyter_dist.client.asynchronous.client import Beginning
+
+async def label(client, wanted, options):
+    async def begin(group):
+        await group.run(f"label = {wanted!r}")
+    return Beginning({"num_ranks": 1}, begin)
+"""
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     home = tmp_path_factory.mktemp("s")
@@ -61,6 +77,10 @@ def server(tmp_path_factory):
     with (home / "uptime" / "api.py").open("a") as api:
         api.write("\n\nfrom .options import UptimeOptions as GROUP_OPTIONS\n")
         api.write("REPLACE_STATES = {'young': 'no seconds'}\nERROR_CODES = {'too_old': 418}\n")
+        api.write(MORE_OPTIONS)
+    (home / "uptime" / "client").mkdir()
+    (home / "uptime" / "client" / "__init__.py").write_text("__all__ = []\n")
+    (home / "uptime" / "client" / "beginning.py").write_text(BEGINNING)
     install(home, entry_points_of_docs())
     (home / "boards.json").write_text(json.dumps([{"name": "Board 9000", "celsius": 41}]))
     env = {"BOARDS": str(home / "boards.json"), "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(home)])}
@@ -116,7 +136,9 @@ def test_an_option_of_a_part_of_another_package_is_a_row(server, group):
 
 def test_parts_have_words_for_replaced_ranks_and_codes_of_errors(server, group):
     with pytest.raises(HTTPError, match="409"):  # no rank is dead
-        server.ask("POST", f"groups/{group}/replace", {"state": "young"})
+        server.ask("POST", f"groups/{group}/replace", {"state": "young", "since": 3})
+    with pytest.raises(HTTPError, match="400"):
+        server.ask("POST", f"groups/{group}/replace", {"state": "young", "until": 3})
     with pytest.raises(HTTPError, match="400"):
         server.ask("POST", f"groups/{group}/replace", {"state": "old"})
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(server.home)])}
@@ -127,6 +149,19 @@ def test_parts_have_words_for_replaced_ranks_and_codes_of_errors(server, group):
     said = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
     assert said.startswith("418\n")
     assert "young: no seconds" in said
+    assert "--since" in said
+
+
+def test_parts_have_what_ranks_of_a_new_group_begin_with(server):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(server.home)])}
+    code = (
+        "from jupyter_dist.client import Client\n"
+        f"with Client.connect({server.info['url']!r}, {TOKEN!r}) as client:\n"
+        "    print(client.start('labelled', label='first').run('label').values)\n"
+        "    print(client.start('own', label='second', num_ranks=2).run('label').values)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+    assert said == """{0: "'first'"}\n{0: "'second'", 1: "'second'"}\n"""
 
 
 def test_a_launcher_of_another_package_is_there_and_keeps_the_contract(server, tmp_path):

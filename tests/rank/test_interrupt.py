@@ -147,7 +147,7 @@ def test_modules_are_guarded_by_what_they_say_and_not_by_their_place(rank: RankC
     """Move a file, and nothing changes: those that wrap what a cell calls and waits for say so themselves."""
     code = (
         "import sys\nfrom jupyter_dist.rank.cells import interrupt\n"
-        "ours = [m for n, m in sys.modules.items() if n.startswith('jupyter_dist.rank.')]\n"
+        "ours = [m for n, m in sys.modules.items() if n.startswith(('jupyter_dist.rank.', 'jupyter_dist.parts.'))]\n"
         "print(*sorted(m.__name__.rpartition('.')[2] for m in ours if not interrupt._is_guarded(vars(m))))\n"
         "print(all(interrupt._is_guarded(vars(sys.modules[f'jupyter_dist.rank.{n}'])) for n in"
         " ('cells.runner', 'output.outbox', 'output.streams', 'output.wire', 'ipython.displays', 'ipython.tracebacks',"
@@ -155,8 +155,8 @@ def test_modules_are_guarded_by_what_they_say_and_not_by_their_place(rank: RankC
     )
     text = rank.run(code).text()
     says_so = (
-        "accelerate calls comms context debuggers farfiles fastai fix groups hook lightning linkstore meeting peers scripts shell"
-        " spawning stdin storewaits tcpstores torch track waits"
+        "accelerate calls comms context debuggers farfiles fastai fix groups hook libraries lightning linkstore loaders meeting"
+        " peers scripts shell spawning stdin storewaits tcpstores torch track waits"
     )
     assert text == f"{says_so}\nTrue\n"
 

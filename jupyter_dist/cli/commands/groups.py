@@ -10,7 +10,13 @@ from typing import Any
 from jupyter_dist.cli.command import Command, add_group_argument, shown
 from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.client.blocking.report import ending_text, replaced_text, sample_if_any, status_text
-from jupyter_dist.client.startoptions import add_replace_state, add_start_options, given_options
+from jupyter_dist.client.startoptions import (
+    add_replace_options,
+    add_replace_state,
+    add_start_options,
+    given_options,
+    given_replace_options,
+)
 
 HERE = {
     "python": "interpreter of the ranks (default: this one)",
@@ -135,15 +141,14 @@ class ReplaceCommand(Command):
         """Add the options for the variables of new ranks, and the group."""
         add_replace_state(parser, "what they begin with")
         parser.add_argument("--others", choices=("leave", "copy"), default="leave", help="names that ranks differ in")
-        parser.add_argument("--save", help="the name of the save (default: the newest that fits)")
-        parser.add_argument("--folder", help="the folder of the save (default: the server's)")
+        add_replace_options(parser)
         add_group_argument(parser)
 
     def act(self) -> int:
         """Replace the ranks, and print the names that they were given."""
         chosen = self.options
         group = self.client.attach(chosen.group)
-        group.replace(chosen.state, others=chosen.others, save=chosen.save, folder=chosen.folder)
+        group.replace(chosen.state, others=chosen.others, **given_replace_options(chosen))
         text = replaced_text(group.model) if chosen.state != "empty" else group.model["note"] or ""
         self.tell(group.model, text)
         return 0

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypedDict
 
 from jupyter_dist.protocol.wire import requests
 
 ReplaceState = Literal["empty", "copy", "save", "undo"]  # of replaced ranks
+
+
+class ReplaceOptions(TypedDict, total=False):
+    """What parts need to replace ranks."""
+
+    save: str
+    folder: str
+    any_version: bool
 
 
 class StartOptions(requests.StartOptions, total=False):
@@ -18,6 +26,7 @@ class StartOptions(requests.StartOptions, total=False):
     save_every_seconds: float
     save_before_end_seconds: float
     saves_kept: int
+    restore: str
 
 
 class RunOptions(requests.RunOptions, total=False):

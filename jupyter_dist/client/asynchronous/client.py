@@ -8,7 +8,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ from jupyter_dist.client.servers import (
 )
 from jupyter_dist.objects.segments import Segments
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.parts import of_part
+from jupyter_dist.protocol.schemas import beginnings
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 from jupyter_dist.protocol.wire import requests
 from jupyter_dist.system.files.places import may_have_groups
@@ -41,11 +44,17 @@ from .plain import PlainAsyncClient
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from jupyter_dist.client.answers.infos import LastSaveInfo, SaveInfo
 
 FIND_SECONDS = 60.0
-_SHAPE = ("num_ranks", "devices", "ranks_per_node", "num_nodes")  # options that give the number of ranks
 NO_SERVER = Server("http://127.0.0.1:0/")  # before a server has been found
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What a new group begins with."""
+
+    options: Mapping[str, Any]  # of the start, for it
+    begin: Callable[[AsyncGroup], Awaitable[None]]  # when the ranks are ready
 
 
 class AsyncClient(PlainAsyncClient):
@@ -152,7 +161,6 @@ class AsyncClient(PlainAsyncClient):
         *,
         wait: bool = True,
         grace_seconds: float | None = None,
-        restore: str | None = None,
         **options: Unpack[StartOptions],
     ) -> AsyncGroup:
         """Start a group; returns when its ranks are ready.
@@ -161,41 +169,23 @@ class AsyncClient(PlainAsyncClient):
             name: A name for the group, unique among running groups; by default it is given one.
             wait: Whether to wait until the ranks are ready.
             grace_seconds: End the group that many seconds after this process, however this process ends.
-            restore: A save, by its name or as FOLDER/NAME: the group has its number of ranks, and begins with its
-                variables. A name is looked for in the server's folder, and then among the last saves of groups.
             options: The options of StartOptions (docs/reference/python.md), such as `num_ranks`.
         """
-        check_names(options, requests.StartOptions, "name", "wait", "grace_seconds", "restore")
-        saved = None if restore is None else await self._saved(restore)
-        if saved is not None and not any(key in options for key in _SHAPE):
-            options = {**options, "num_ranks": saved.world_size}
-        body = {key: value for key, value in {"name": name, **options}.items() if value is not None}
+        known = beginnings()
+        own = {key: value for key, value in options.items() if key not in known}
+        check_names(own, requests.StartOptions, "name", "wait", "grace_seconds", *known)
+        wanted = await _wanted_beginnings(self, options)
+        for each in wanted:
+            own = {**each.options, **own}  # what is given wins
+        body = {key: value for key, value in {"name": name, **own}.items() if value is not None}
         if self.is_private:  # the server may have been started by another program, in another folder
             body = {**body, **_own_defaults(body)}
         if grace_seconds is not None and self.server.is_local:
             body["owner"] = {**own_process(), "grace_seconds": grace_seconds}
         group = AsyncGroup(self, await self.api.ask_once("groups", body=body))
-        if saved is not None:
-            return await _restored(group, saved)
+        if wanted:
+            return await _begin(group, wanted)
         return await group.ready() if wait else group
-
-    async def _saved(self, wanted: str) -> SaveInfo | LastSaveInfo:
-        """Return the save of that name; without a folder, in the server's, or among the last saves of groups.
-
-        Raises:
-            JupyterDistError: `not_found`.
-        """
-        folder, _, name = wanted.rpartition("/")  # a name has no slash
-        saves: list[SaveInfo | LastSaveInfo] = list(await self.all_saves(folder or None))
-        if not folder:
-            saves += await self.last_saves()
-        for save in saves:
-            if save.name == name:
-                return save
-        place = folder or "the server's folder, and no group has it as its last save"
-        known = ", ".join(dict.fromkeys(save.name for save in saves))
-        hint = f"Saves: {known}." if known else "For a save in another folder write FOLDER/NAME."
-        raise JupyterDistError("not_found", f"There is no save '{name}' in {place}.", hint)
 
     async def attach(self, name: str | None = None) -> AsyncGroup:
         """Return the group with that name or id; without one, the only running one.
@@ -233,11 +223,20 @@ class AsyncClient(PlainAsyncClient):
         self._leave()
 
 
-async def _restored(group: AsyncGroup, save: SaveInfo | LastSaveInfo) -> AsyncGroup:
-    """Restore a save in a new group; end the group if that fails."""
+async def _wanted_beginnings(client: AsyncClient, options: Mapping[str, Any]) -> list[Beginning]:
+    """Return a Beginning for each argument of a start that has one: a coroutine of the part's module `beginning`."""
+    wanted = {name: part for name, (part, _) in beginnings().items() if options.get(name) is not None}
+    return [
+        await getattr(of_part(part, "beginning"), name)(client, options[name], options) for name, part in wanted.items()
+    ]
+
+
+async def _begin(group: AsyncGroup, wanted: list[Beginning]) -> AsyncGroup:
+    """Begin with them; end the group if that fails."""
     try:
         await group.ready()
-        await group.restore(save.name, folder=save.folder)
+        for each in wanted:
+            await each.begin(group)
     except BaseException:
         with contextlib.suppress(JupyterDistError):
             await group.shutdown()

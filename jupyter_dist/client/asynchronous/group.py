@@ -16,7 +16,7 @@ from jupyter_dist.client.answers.infos import (
     MemorySampleInfo,
     RankInfo,
 )
-from jupyter_dist.client.answers.keywords import ReplaceState, RunOptions
+from jupyter_dist.client.answers.keywords import ReplaceOptions, ReplaceState, RunOptions
 from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.connection.http import new_key
 from jupyter_dist.client.results.result import Result
@@ -281,9 +281,7 @@ class AsyncGroup(PlainAsyncGroup):
         state: ReplaceState = "empty",
         *,
         others: Literal["leave", "copy"] = "leave",
-        save: str | None = None,
-        folder: str | None = None,
-        any_version: bool = False,
+        **options: Unpack[ReplaceOptions],
     ) -> AsyncGroup:
         """Start new processes for dead ranks; other ranks keep theirs. Returns when the new ranks have joined.
 
@@ -293,20 +291,18 @@ class AsyncGroup(PlainAsyncGroup):
             state: What new ranks begin with: a word of ReplaceState (docs/reference/python.md).
             others: For copies: `copy` takes also names that the others do not have alike. With a single other rank
                 nothing can be compared, so it is required.
-            save: For `save`: its name; by default the newest save that the group can restore.
-            folder: The folder of that save: absolute, or relative to the server's root; default: the server's.
-            any_version: Whether to try a save of another version of Python.
+            options: Of the states of parts. For `save`: `save`, its name (by default the newest that the group can
+                restore), `folder`, and `any_version`, whether to try a save of another version of Python.
 
         Raises:
             JupyterDistError: `start_failed`, if ranks are dead after that; `ranks_differ`, `not_found` or another error
                 of a restore: nothing was changed, or the new ranks are there without their variables.
         """
-        given = {
-            "save": save,
-            "folder": place_of(folder, is_private=self.client.is_private),
-            "any_version": any_version or None,
-        }
-        wanted = {"state": state, "others": others, **{name: value for name, value in given.items() if value}}
+        check_names(options, requests.ReplaceRequest)
+        given = {name: value for name, value in options.items() if value}
+        if "folder" in given:
+            given["folder"] = place_of(options.get("folder"), is_private=self.client.is_private)
+        wanted = {"state": state, "others": others, **given}
         self.model = await self._once("replace", body=wanted if state != "empty" else None)
         await left(self, "restarting")
         if self.model["state"] == "degraded":

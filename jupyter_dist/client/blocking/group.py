@@ -14,6 +14,7 @@ from jupyter_dist.client.asynchronous.launching import Call
 from jupyter_dist.client.displays.live import Show, show_live
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.schemas import beginnings
 from jupyter_dist.protocol.wire import requests
 
 from .asking import Ask, asker
@@ -79,11 +80,10 @@ class Client(BlockingClient):
         *,
         wait: bool = True,
         grace_seconds: float | None = None,
-        restore: str | None = None,
         **options: Unpack[StartOptions],
     ) -> Group:
         """Start a group; returns when its ranks are ready. See AsyncClient.start."""
-        starting = self._client.start(name, wait=wait, grace_seconds=grace_seconds, restore=restore, **options)
+        starting = self._client.start(name, wait=wait, grace_seconds=grace_seconds, **options)
         return Group(self._loop.run(starting), self)
 
     def attach(self, name: str | None = None) -> Group:
@@ -122,7 +122,6 @@ class Group(BlockingGroup):
         client: Client | None = None,
         wait: bool = True,
         grace_seconds: float | None = None,
-        restore: str | None = None,
         **options: Unpack[StartOptions],
     ) -> Group:
         """Start a group; returns when its ranks are ready.
@@ -132,13 +131,13 @@ class Group(BlockingGroup):
             client: The client of a server; by default `connect()` finds or starts one.
             wait: Whether to wait until the ranks are ready.
             grace_seconds: End the group that many seconds after this process, however this process ends.
-            restore: A save, by its name or as FOLDER/NAME: the group has its number of ranks, and begins with its
-                variables. A name is looked for in the server's folder, and then among the last saves of groups.
             options: The options of StartOptions (docs/reference/python.md), such as `num_ranks`.
         """
-        check_names(options, requests.StartOptions, "name", "client", "wait", "grace_seconds", "restore")
+        known = beginnings()
+        own = {key: value for key, value in options.items() if key not in known}
+        check_names(own, requests.StartOptions, "name", "client", "wait", "grace_seconds", *known)
         start = (client or Client.connect()).start
-        return start(name, wait=wait, grace_seconds=grace_seconds, restore=restore, **options)
+        return start(name, wait=wait, grace_seconds=grace_seconds, **options)
 
     @property
     def model(self) -> models.GroupModel:

@@ -16,7 +16,7 @@ from jupyter_dist.client.answers.infos import (
     MemorySampleInfo,
     RankInfo,
 )
-from jupyter_dist.client.answers.keywords import ReplaceState, RunOptions
+from jupyter_dist.client.answers.keywords import ReplaceOptions, ReplaceState, RunOptions
 from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
 from jupyter_dist.client.asynchronous.group import AsyncGroup
@@ -259,9 +259,7 @@ class BlockingGroup:
         state: ReplaceState = "empty",
         *,
         others: Literal["leave", "copy"] = "leave",
-        save: str | None = None,
-        folder: str | None = None,
-        any_version: bool = False,
+        **options: Unpack[ReplaceOptions],
     ) -> Self:
         """Start new processes for dead ranks; other ranks keep theirs. Returns when the new ranks have joined.
 
@@ -271,15 +269,14 @@ class BlockingGroup:
             state: What new ranks begin with: a word of ReplaceState (docs/reference/python.md).
             others: For copies: `copy` takes also names that the others do not have alike. With a single other rank
                 nothing can be compared, so it is required.
-            save: For `save`: its name; by default the newest save that the group can restore.
-            folder: The folder of that save: absolute, or relative to the server's root; default: the server's.
-            any_version: Whether to try a save of another version of Python.
+            options: Of the states of parts. For `save`: `save`, its name (by default the newest that the group can
+                restore), `folder`, and `any_version`, whether to try a save of another version of Python.
 
         Raises:
             JupyterDistError: `start_failed`, if ranks are dead after that; `ranks_differ`, `not_found` or another error
                 of a restore: nothing was changed, or the new ranks are there without their variables.
         """
-        self._loop.run(self._group.replace(state, others=others, save=save, folder=folder, any_version=any_version))
+        self._loop.run(self._group.replace(state, others=others, **options))
         return self
 
     def kill(self, rank: int) -> Self:

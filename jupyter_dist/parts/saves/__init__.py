@@ -4,7 +4,7 @@ from jupyter_dist.protocol.models.sentences import say
 
 # By which code names it. Alone, `save` and `restore` are words of checkpoints of torch and of CUDA, and of a kind of
 # slow call, too; `saved` is what a notebook has, and what undo keeps.
-COMMON_WORDS = ("save", "restore")
+COMMON_WORDS = ("save", "restore", "folder")
 WORDS = (
     "begin-with",
     "start-saved",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.field import Field, OptionField
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.operations.declaration import Answer, Operation, Parameter
+from jupyter_dist.protocol.wire.requests import MAX_SAVE_NAME
 
 from .models import (
     DeletedSave,
@@ -16,6 +17,7 @@ from .models import (
     RestoreRequest,
     SavePreview,
     SaveRequest,
+    SavesFolderField,
     SavesModel,
     SavesQuery,
     SelfSaving,
@@ -34,7 +36,26 @@ _TRANSFER = (
 )
 
 REPLACE_STATES = {"save": "their variables in a save; cells that ran since can be run again on them"}
+REPLACE_OPTIONS = {
+    "save": Annotated[
+        str,
+        Field("For `save`: its name; default: the newest that the group can restore.", maxLength=MAX_SAVE_NAME),
+    ],
+    "folder": SavesFolderField,
+    "any_version": Annotated[bool, Field("Whether to try a save of another version of Python.")],
+}
 GROUP_OPTIONS = SavesOptions
+BEGINNINGS = {
+    "restore": Annotated[
+        str,
+        OptionField(
+            start="A save, by its name or as FOLDER/NAME: the group has its number of ranks, and begins with its"
+            " variables. A name is looked for in the server's folder, and then among the last saves of groups.",
+            metavar="SAVE",
+            maxLength=4096,
+        ),
+    ]
+}
 PARAMETERS = {"save": Parameter(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", "The name of a save.")}
 EXECUTION_FIELDS = {"transfer": Annotated[Transfer, Field("How far it is, if it saves or restores the ranks.")]}
 GROUP_FIELDS = {

@@ -9,7 +9,7 @@ from typing_extensions import NotRequired
 from jupyter_dist.parts.saves.transfer import DEFAULT_TRANSFER_SECONDS, MAX_TRANSFER_SECONDS
 from jupyter_dist.protocol.field import Field, RankSet
 from jupyter_dist.protocol.models.sentences import Words
-from jupyter_dist.protocol.wire.requests import MAX_SAVE_NAME, SavesFolderField
+from jupyter_dist.protocol.wire.requests import MAX_PATH, MAX_SAVE_NAME
 
 TransferSeconds = Annotated[
     float,
@@ -19,6 +19,12 @@ TransferSeconds = Annotated[
         maximum=MAX_TRANSFER_SECONDS,
         default=DEFAULT_TRANSFER_SECONDS,
     ),
+]
+
+
+SavesFolderField = Annotated[
+    str,
+    Field("A folder of saves: absolute, or relative to the server's root; default: the server's.", maxLength=MAX_PATH),
 ]
 
 

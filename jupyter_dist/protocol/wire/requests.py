@@ -94,12 +94,6 @@ Expression = Annotated[
 ]
 
 
-SavesFolderField = Annotated[
-    str,
-    Field("A folder of saves: absolute, or relative to the server's root; default: the server's.", maxLength=MAX_PATH),
-]
-
-
 def _words(longest: int, most: int) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "string", "maxLength": longest}, "maxItems": most}
 
@@ -381,12 +375,6 @@ class ReplaceRequest(TypedDict, total=False):
             "too. With a single other rank nothing can be compared: `copy` is required."
         ),
     ]
-    save: Annotated[
-        str,
-        Field("For `save`: its name; default: the newest that the group can restore.", maxLength=MAX_SAVE_NAME),
-    ]
-    folder: SavesFolderField
-    any_version: Annotated[bool, Field("Whether to try a save of another version of Python.")]
 
 
 class RanksRequest(TypedDict, total=False):
