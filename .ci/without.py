@@ -61,7 +61,9 @@ def main(arguments: list[str]) -> int:
         others = [of for other in sorted(with_package) if other != name for of in tests_of(other)]
         others = [path for path in others if (copy / path).exists()]
         print(f"Without the part '{name}': {' '.join([*SMOKE, *others])}", flush=True)
-        tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SMOKE, *others]
+        # As `make test-python`: tests of ranks wait as often as they compute.
+        together = ["--numprocesses", os.environ.get("JOBS", "5"), "--dist", "loadfile"]
+        tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *together, *SMOKE, *others]
         return subprocess.run(tests, cwd=copy, env=env, check=False).returncode
 
 

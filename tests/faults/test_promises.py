@@ -18,12 +18,12 @@ def test_every_test_that_the_pages_name_exists():
         assert re.search(rf"^ *(async )?def {name}\(", (ROOT / path).read_text(), re.M), (path, name)
 
 
-def test_every_browser_test_that_the_pages_name_exists():
-    named = re.findall(r"`(ui-tests/(?:tests|beside)/[\w./]+\.ts)::([^`]+)`", ALL)
-    assert named
+def test_every_test_of_the_page_that_the_pages_name_exists():
+    named = re.findall(r"`((?:ui-tests/(?:tests|beside)|labextension/src)/[\w./]+\.tsx?)::([^`]+)`", ALL)
+    assert {path.partition("/")[0] for path, _ in named} == {"ui-tests", "labextension"}
     for path, title in named:
         quoted = re.escape(title)
-        assert re.search(rf"^ *test\(\s*(['\"`]){quoted}\1,", (ROOT / path).read_text(), re.M), (path, title)
+        assert re.search(rf"^ *(?:test|it)\(\s*(['\"`]){quoted}\1,", (ROOT / path).read_text(), re.M), (path, title)
 
 
 @pytest.mark.parametrize("page", sorted(set(PAGES) - {"index", "figures", "security"}))
