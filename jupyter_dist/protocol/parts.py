@@ -125,6 +125,12 @@ def declared(name: str) -> Mapping[str, str]:
     return found
 
 
+def declared_in_api(name: str) -> dict[str, Any]:
+    """Return a mapping of the modules `api` of all parts, joined: `REPLACE_STATES`, `ERROR_CODES`, ..."""
+    modules = find_modules("api").modules.values()
+    return {key: value for module in modules for key, value in getattr(module, name, {}).items()}
+
+
 @functools.cache
 def body_magics() -> tuple[str, ...]:
     """Return the cell magics that run the cell below them as it is, of IPython and of parts."""

@@ -15,7 +15,7 @@ from jupyter_dist.protocol.wire.specs import GroupOptions
 
 from .field import Field, OptionRow, rows
 from .operations import of_execution, of_group, of_rank, of_server
-from .parts import find_modules
+from .parts import declared_in_api, find_modules
 
 Schema = dict[str, Any]
 
@@ -52,6 +52,7 @@ _OF_PARTS = {
     models.RanksBundle: "BUNDLE_FIELDS",
     requests.RunOptions: "RUN_OPTIONS",
     requests.RunRequest: "RUN_OPTIONS",
+    requests.ReplaceRequest: "REPLACE_OPTIONS",
 }
 
 
@@ -65,16 +66,13 @@ def fields_of(model: Any) -> dict[str, tuple[Any, bool]]:
         for name, hint in hints.items()
     }
     if (of_parts := _OF_PARTS.get(model)) is not None:
-        for module in find_modules("api").modules.values():
-            fields.update({name: (hint, False) for name, hint in getattr(module, of_parts, {}).items()})
+        fields.update({name: (hint, False) for name, hint in declared_in_api(of_parts).items()})
     if model in (requests.StartOptions, requests.StartRequest):
         fields.update({row.name: (Annotated[row.type, row.option], False) for row in start_rows()})
     if model in (requests.ReplaceRequest, models.ReplaceModel):
         states, (hint, is_required) = replace_states(), fields["state"]
         text = f"{get_args(hint)[1].description} {_explained(states)}"
         fields["state"] = (Annotated[Literal[tuple(states)], Field(text)], is_required)
-    if model is requests.ReplaceRequest:
-        fields.update({name: (hint, False) for name, hint in replace_options().items()})
     return fields
 
 
@@ -84,16 +82,12 @@ def _explained(words: Mapping[str, str]) -> str:
 
 def replace_states() -> dict[str, str]:
     """Return the words for `state` of a replacement, with their meanings: of the core, and of parts."""
-    found = dict(requests.REPLACE_STATES)
-    for module in find_modules("api").modules.values():
-        found.update(getattr(module, "REPLACE_STATES", {}))
-    return found
+    return {**requests.REPLACE_STATES, **declared_in_api("REPLACE_STATES")}
 
 
 def replace_options() -> dict[str, Any]:
     """Return the types of the options that parts add to a replacement of ranks."""
-    modules = find_modules("api").modules.values()
-    return {name: hint for module in modules for name, hint in getattr(module, "REPLACE_OPTIONS", {}).items()}
+    return declared_in_api("REPLACE_OPTIONS")
 
 
 def beginnings() -> dict[str, tuple[str, Any]]:
@@ -104,8 +98,7 @@ def beginnings() -> dict[str, tuple[str, Any]]:
 
 def run_options_of_parts() -> dict[str, Schema]:
     """Return the options that parts add to runs, which `RUN_OPTIONS` of their modules `api` declares."""
-    modules = find_modules("api").modules.values()
-    return {name: schema_of(hint) for module in modules for name, hint in getattr(module, "RUN_OPTIONS", {}).items()}
+    return {name: schema_of(hint) for name, hint in declared_in_api("RUN_OPTIONS").items()}
 
 
 def group_options() -> tuple[Any, ...]:

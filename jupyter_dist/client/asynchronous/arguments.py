@@ -25,7 +25,7 @@ def check_names(given: Iterable[str], options: Any, *others: str) -> None:
     fields = body_schema(options)["properties"]
     known = [*fields, *others]
     for name in given:
-        if name not in fields:
+        if name not in known:
             near = get_close_matches(name, known, 1)
             hint = f"Did you mean '{near[0]}'?" if near else f"Known arguments: {', '.join(sorted(known))}."
             raise bad_request(f"There is no argument '{name}'.", hint)

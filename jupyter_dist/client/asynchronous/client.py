@@ -172,8 +172,8 @@ class AsyncClient(PlainAsyncClient):
             options: The options of StartOptions (docs/reference/python.md), such as `num_ranks`.
         """
         known = beginnings()
+        check_names(options, requests.StartOptions, "name", "wait", "grace_seconds", *known)
         own = {key: value for key, value in options.items() if key not in known}
-        check_names(own, requests.StartOptions, "name", "wait", "grace_seconds", *known)
         wanted = await _wanted_beginnings(self, options)
         for each in wanted:
             own = {**each.options, **own}  # what is given wins

@@ -133,9 +133,7 @@ class Group(BlockingGroup):
             grace_seconds: End the group that many seconds after this process, however this process ends.
             options: The options of StartOptions (docs/reference/python.md), such as `num_ranks`.
         """
-        known = beginnings()
-        own = {key: value for key, value in options.items() if key not in known}
-        check_names(own, requests.StartOptions, "name", "client", "wait", "grace_seconds", *known)
+        check_names(options, requests.StartOptions, "name", "client", "wait", "grace_seconds", *beginnings())
         start = (client or Client.connect()).start
         return start(name, wait=wait, grace_seconds=grace_seconds, **options)
 

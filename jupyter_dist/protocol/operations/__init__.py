@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from jupyter_dist.protocol.parts import find_modules
+from jupyter_dist.protocol.parts import declared_in_api, find_modules
 
 from .declaration import (
     ANSWER_SECONDS,
@@ -58,8 +58,7 @@ def _of_parts(name: str) -> Iterator[Any]:
     return (one for module in find_modules("api").modules.values() for one in getattr(module, name, ()))
 
 
-for _module in find_modules("api").modules.values():
-    PARAMETERS.update(getattr(_module, "PARAMETERS", {}))
+PARAMETERS.update(declared_in_api("PARAMETERS"))
 # Fields of executions that are too large for lists.
 NOT_IN_LISTS: frozenset[str] = frozenset(_of_parts("NOT_IN_LISTS"))
 # Fields of groups that parts add.

@@ -11,7 +11,7 @@ from tornado import web
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.operations import Operation
-from jupyter_dist.protocol.parts import find_modules
+from jupyter_dist.protocol.parts import declared_in_api
 
 from .strictjson import SMALL_BYTES, parse_json
 
@@ -52,8 +52,7 @@ STATUS_OF_CODE = {
     "launcher_failed": 503,
     "timed_out": 504,
 }
-for _api in find_modules("api").modules.values():
-    STATUS_OF_CODE.update(getattr(_api, "ERROR_CODES", {}))
+STATUS_OF_CODE.update(declared_in_api("ERROR_CODES"))
 CODE_OF_STATUS = {400: "bad_request", 401: "forbidden", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
 CODE_OF_STATUS[413] = "too_large"
 
