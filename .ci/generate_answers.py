@@ -47,7 +47,7 @@ KEYWORDS_HEAD = '''"""Keyword arguments with those of parts. Made by `make gener
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from jupyter_dist.protocol.wire import requests
 '''
@@ -154,13 +154,16 @@ def keywords_source() -> str:
     options = [f"    {name}: {type_source(hint)}" for name, hint in replace_options().items()] or ["    pass"]
     source += '\n\nclass ReplaceOptions(TypedDict, total=False):\n    """What parts need to replace ranks."""\n\n'
     source += "\n".join(options)
-    for model in (requests.StartOptions, requests.RunOptions):
-        own = get_type_hints(model, localns={"NotRequired": NotRequired})
-        added = [f"    {name}: {type_source(hint)}" for name, (hint, _) in fields_of(model).items() if name not in own]
-        if model is requests.StartOptions:
-            added += [f"    {name}: {type_source(hint)}" for name, (_, hint) in beginnings().items()]
-        source += f'\n\nclass {model.__name__}(requests.{model.__name__}, total=False):\n    """{model.__doc__}"""\n\n'
-        source += "\n".join(added)
+    start = {name: hint for name, (hint, _) in fields_of(requests.StartOptions).items()}
+    start |= {name: hint for name, (_, hint) in beginnings().items()}
+    own = get_type_hints(requests.RunOptions, localns={"NotRequired": NotRequired})
+    run = {name: hint for name, (hint, _) in fields_of(requests.RunOptions).items() if name not in own}
+    for model, base, fields in (
+        (requests.StartOptions, "TypedDict", start),
+        (requests.RunOptions, "requests.RunOptions", run),
+    ):
+        source += f'\n\nclass {model.__name__}({base}, total=False):\n    """{model.__doc__}"""\n\n'
+        source += "\n".join(f"    {name}: {type_source(hint)}" for name, hint in fields.items())
     return source
 
 

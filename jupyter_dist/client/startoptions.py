@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from jupyter_dist.protocol.field import rows
 from jupyter_dist.protocol.ranks import ranks_per_node
 from jupyter_dist.protocol.schemas import (
     Schema,
@@ -23,12 +24,7 @@ OPTIONS: Mapping[str, Schema] = body_schema(StartOptions)["properties"]
 OPTIONS = {**OPTIONS, **{name: schema_of(hint) for name, (_, hint) in beginnings().items()}}
 SHORT = {"num_ranks": "-n", "devices": "-d"}
 LONG = {"launcher_options": "--launcher-option"}  # each adds one
-METAVARS = {
-    "preset": "NAME",
-    "ranks_per_node": "N",
-    "launcher_options": "NAME=VALUE",
-}
-METAVARS.update({row.name: row.option.metavar for row in start_rows() if row.option.metavar})
+METAVARS = {row.name: row.option.metavar for row in (*rows(StartOptions), *start_rows()) if row.option.metavar}
 METAVARS.update({name: hint.__metadata__[0].metavar for name, (_, hint) in beginnings().items()})
 _TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "number": float}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 T = TypeVar("T")
 
@@ -13,10 +14,13 @@ T = TypeVar("T")
 class Field:
     """Describes a field besides its type: a sentence, and keywords of JSON Schema. For `Annotated`."""
 
-    def __init__(self, description: str = "", *, name: str = "", schema: Any = None, **keywords: Any) -> None:
+    def __init__(
+        self, description: str = "", *, name: str = "", schema: Any = None, is_path: bool = False, **keywords: Any
+    ) -> None:
         self.description = description
         self.name = name  # of the type in TypeScript
         self.schema = schema  # replaces the schema of the type
+        self.is_path = is_path  # clients make it absolute for servers that may run in another folder
         self.keywords = keywords
 
 
@@ -31,7 +35,14 @@ class OptionField(Field):
     """
 
     def __init__(
-        self, setting: str = "", *, start: str = "", metavar: str = "", is_once: bool = False, **keywords: Any
+        self,
+        setting: str = "",
+        *,
+        start: str = "",
+        metavar: str = "",
+        is_once: bool = False,
+        sent: Any = None,
+        **keywords: Any,
     ) -> None:
         """Describe a row.
 
@@ -40,12 +51,14 @@ class OptionField(Field):
             start: its meaning as an option of a start; empty: starts have none.
             metavar: what commands call its value, such as GROUP.
             is_once: whether it is for the start alone: the group does not have it, nor a group that is started again.
-            keywords: limits, as JSON Schema names them: `minimum`, `maximum`, `maxLength`.
+            sent: its type in a request, if it is another.
+            keywords: limits, as JSON Schema names them: `minimum`, `maximum`, `maxLength`; and what a Field has.
         """
         super().__init__(start, **keywords)
         self.setting = setting
         self.metavar = metavar
         self.is_once = is_once
+        self.sent = sent
 
 
 class OptionRow(NamedTuple):
@@ -55,6 +68,14 @@ class OptionRow(NamedTuple):
     type: Any
     option: OptionField
     default: Any
+
+    @property
+    def sent(self) -> Any:
+        """Return its type in a request: without None, which is for defaults alone."""
+        inner = get_args(self.type)
+        if self.option.sent is not None or type(None) not in inner:
+            return self.option.sent or self.type
+        return functools.reduce(operator.or_, (each for each in inner if each is not type(None)))
 
 
 @functools.cache

@@ -45,6 +45,8 @@ def ref(model: Any) -> Schema:
     return {"$ref": f"#/components/schemas/{schema_name(model)}"}
 
 
+# Types that are dataclasses of rows.
+_OF_ROWS = (requests.StartOptions, requests.StartRequest)
 # What parts add to.
 _OF_PARTS = {
     models.ExecutionModel: "EXECUTION_FIELDS",
@@ -58,6 +60,8 @@ _OF_PARTS = {
 
 def fields_of(model: Any) -> dict[str, tuple[Any, bool]]:
     """Return the type of each field of a TypedDict, and whether the field is required."""
+    if model in _OF_ROWS:
+        return {row.name: (Annotated[row.sent, row.option], False) for row in (*rows(model), *start_rows())}
     # `__required_keys__` does not include NotRequired in string annotations.
     hints = get_type_hints(model, localns={"NotRequired": NotRequired}, include_extras=True)
     optional: Any = NotRequired
@@ -67,8 +71,6 @@ def fields_of(model: Any) -> dict[str, tuple[Any, bool]]:
     }
     if (of_parts := _OF_PARTS.get(model)) is not None:
         fields.update({name: (hint, False) for name, hint in declared_in_api(of_parts).items()})
-    if model in (requests.StartOptions, requests.StartRequest):
-        fields.update({row.name: (Annotated[row.type, row.option], False) for row in start_rows()})
     if model in (requests.ReplaceRequest, models.ReplaceModel):
         states, (hint, is_required) = replace_states(), fields["state"]
         text = f"{get_args(hint)[1].description} {_explained(states)}"
@@ -78,6 +80,11 @@ def fields_of(model: Any) -> dict[str, tuple[Any, bool]]:
 
 def _explained(words: Mapping[str, str]) -> str:
     return " ".join(f"`{word}`: {meaning}." for word, meaning in words.items())
+
+
+def path_fields(model: Any) -> list[str]:
+    """Return the fields of a request that are paths on the server's machine."""
+    return [name for name, (hint, _) in fields_of(model).items() if getattr(get_args(hint)[-1], "is_path", False)]
 
 
 def replace_states() -> dict[str, str]:
@@ -172,5 +179,6 @@ def components() -> dict[str, Schema]:
 
 
 def types_in(module: Any) -> list[Any]:
-    """Return the TypedDicts of one of these modules, in order."""
-    return [found for found in vars(module).values() if is_typeddict(found) and found.__module__ == module.__name__]
+    """Return the types of one of these modules, in order."""
+    own = (found for found in vars(module).values() if getattr(found, "__module__", "") == module.__name__)
+    return [found for found in own if is_typeddict(found) or found in _OF_ROWS]

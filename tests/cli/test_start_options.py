@@ -6,6 +6,7 @@ import pytest
 
 from jupyter_dist.cli.commands.groups import start_fields
 from jupyter_dist.cli.listing import COMMANDS
+from jupyter_dist.client.asynchronous.arguments import placed
 from jupyter_dist.client.startoptions import OPTIONS, add_start_options, given_options
 from jupyter_dist.magics.distmagics import init_parser
 from jupyter_dist.protocol.schemas import beginnings, fields_of
@@ -57,6 +58,17 @@ def test_options_are_read_as_the_request_has_them():
     started = COMMANDS["start"].load()().parser()
     assert start_fields(started.parse_args(["--notebook", "a.ipynb"])).keys() == {"notebook", "python"}
     assert start_fields(started.parse_args(["--env", "A=1"])).keys() == {"env", "python", "cwd"}
+
+
+def test_rows_say_which_fields_are_paths(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/me")
+    started = COMMANDS["start"].load()().parser()
+    assert start_fields(started.parse_args(["--cwd", "a"]))["cwd"] == str(tmp_path / "a")
+    given = {"cwd": "~/a", "notebook": "b/c.ipynb"}
+    assert placed(given, StartOptions, is_private=True) == {**given, "cwd": "/home/me/a"}
+    assert placed(given, StartOptions, is_private=False) == given
+    assert placed({}, StartOptions, is_private=True) == {}
 
 
 @pytest.mark.parametrize(

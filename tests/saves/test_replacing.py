@@ -7,6 +7,8 @@ from libraries import FSDP as LIBRARIES  # noqa: F401 (of the groups)
 from waits import until
 
 from jupyter_dist.client import JupyterDistError
+from jupyter_dist.protocol.schemas import path_fields
+from jupyter_dist.protocol.wire.requests import ReplaceRequest
 
 TRAIN = """
 import torch.nn as nn
@@ -140,3 +142,7 @@ def test_a_replacement_without_its_source_is_refused_and_changes_nothing(group, 
     names = group.replace("copy", others="copy").model["replaced"]["names"]
     assert {"x", "y"} <= set(names)
     assert group.gather("x, y") == {0: ([0], 2), 1: ([0], 2)}
+
+
+def test_the_folder_is_a_path_which_clients_make_absolute():
+    assert path_fields(ReplaceRequest) == ["folder"]

@@ -17,6 +17,8 @@ from jupyter_dist.client.startoptions import (
     given_options,
     given_replace_options,
 )
+from jupyter_dist.protocol.schemas import path_fields
+from jupyter_dist.protocol.wire.requests import StartOptions
 
 HERE = {
     "python": "interpreter of the ranks (default: this one)",
@@ -28,8 +30,9 @@ HERE = {
 def start_fields(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options of a start; by default ranks use this interpreter and folder."""
     fields = given_options(options)
-    if "cwd" in fields or "notebook" not in fields:
-        fields["cwd"] = os.path.abspath(fields.get("cwd", os.getcwd()))
+    if "notebook" not in fields:
+        fields.setdefault("cwd", os.getcwd())
+    fields.update({name: os.path.abspath(fields[name]) for name in path_fields(StartOptions) if name in fields})
     if "environment" not in fields:
         fields.setdefault("python", sys.executable)
     return fields

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from jupyter_dist.protocol.wire import requests
 
@@ -17,9 +17,23 @@ class ReplaceOptions(TypedDict, total=False):
     any_version: bool
 
 
-class StartOptions(requests.StartOptions, total=False):
+class StartOptions(TypedDict, total=False):
     """How a group is started: keyword arguments of `start` in Python. More are rows of GroupOptions and of parts."""
 
+    environment: str
+    python: str
+    accelerator: str
+    devices: list[int] | int | Literal["all"]
+    num_ranks: int
+    preset: str
+    launcher: str
+    launcher_options: dict[str, Any]
+    num_nodes: int
+    ranks_per_node: list[int] | int
+    backend: str
+    cwd: str
+    notebook: str
+    env: dict[str, str]
     checks: bool
     park: list[str]
     park_after_seconds: float

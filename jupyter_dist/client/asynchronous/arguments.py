@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.schemas import body_schema
+from jupyter_dist.protocol.schemas import body_schema, path_fields
 
 
 def check_names(given: Iterable[str], options: Any, *others: str) -> None:
@@ -33,4 +33,10 @@ def check_names(given: Iterable[str], options: Any, *others: str) -> None:
 
 def place_of(folder: str | None, *, is_private: bool) -> str | None:
     """Return the path of a folder that a user names: a private server may run in another folder."""
-    return str(Path(folder).expanduser().absolute()) if folder is not None and is_private else folder
+    return os.path.abspath(os.path.expanduser(folder)) if folder is not None and is_private else folder
+
+
+def placed(fields: Mapping[str, Any], options: Any, *, is_private: bool) -> dict[str, Any]:
+    """Return the fields of a request, a type of requests.py, with its paths as `place_of` has them."""
+    paths = {name: place_of(fields[name], is_private=is_private) for name in path_fields(options) if name in fields}
+    return {**fields, **paths}

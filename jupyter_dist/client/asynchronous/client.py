@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import sys
 import threading
 import time
@@ -36,7 +35,7 @@ from jupyter_dist.protocol.states import GONE_GROUP_STATES
 from jupyter_dist.protocol.wire import requests
 from jupyter_dist.system.files.places import may_have_groups
 
-from .arguments import check_names
+from .arguments import check_names, placed
 from .calling import call
 from .group import AsyncGroup
 from .plain import PlainAsyncClient
@@ -179,7 +178,7 @@ class AsyncClient(PlainAsyncClient):
             own = {**each.options, **own}  # what is given wins
         body = {key: value for key, value in {"name": name, **own}.items() if value is not None}
         if self.is_private:  # the server may have been started by another program, in another folder
-            body = {**body, **_own_defaults(body)}
+            body = placed({**_own_defaults(body), **body}, requests.StartOptions, is_private=True)
         if grace_seconds is not None and self.server.is_local:
             body["owner"] = {**own_process(), "grace_seconds": grace_seconds}
         group = AsyncGroup(self, await self.api.ask_once("groups", body=body))
@@ -253,8 +252,8 @@ def no_group() -> JupyterDistError:
 def _own_defaults(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a start whose defaults a server takes from its process, with the values of this process."""
     fields: dict[str, Any] = {"environ": own_environ()}
-    if "cwd" in body or "notebook" not in body:
-        fields["cwd"] = os.path.abspath(os.path.expanduser(body.get("cwd", ".")))
+    if "notebook" not in body:
+        fields["cwd"] = "."
     if "environment" not in body and "python" not in body:
         fields["python"] = sys.executable
     return fields

@@ -31,7 +31,7 @@ from jupyter_dist.protocol.wire import requests
 from jupyter_dist.system.limits import within
 
 from . import exchange
-from .arguments import check_names, place_of
+from .arguments import check_names, placed
 from .calling import call
 from .execution import AsyncExecution
 from .launching import Call
@@ -300,8 +300,7 @@ class AsyncGroup(PlainAsyncGroup):
         """
         check_names(options, requests.ReplaceRequest)
         given = {name: value for name, value in options.items() if value}
-        if "folder" in given:
-            given["folder"] = place_of(options.get("folder"), is_private=self.client.is_private)
+        given = placed(given, requests.ReplaceRequest, is_private=self.client.is_private)
         wanted = {"state": state, "others": others, **given}
         self.model = await self._once("replace", body=wanted if state != "empty" else None)
         await left(self, "restarting")

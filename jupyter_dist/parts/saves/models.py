@@ -24,7 +24,11 @@ TransferSeconds = Annotated[
 
 SavesFolderField = Annotated[
     str,
-    Field("A folder of saves: absolute, or relative to the server's root; default: the server's.", maxLength=MAX_PATH),
+    Field(
+        "A folder of saves: absolute, or relative to the server's root; default: the server's.",
+        maxLength=MAX_PATH,
+        is_path=True,
+    ),
 ]
 
 

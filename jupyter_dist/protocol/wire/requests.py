@@ -5,14 +5,16 @@ See models.py for what is generated from these types. Bodies with unknown fields
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
-from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.field import Field, OptionField
 from jupyter_dist.protocol.ranks import MAX_EXPRESSION_LENGTH, MAX_RANKS
+from jupyter_dist.protocol.secrets import Secrets
 
 from .road import MAX_COMM_BYTES, MAX_INPUT_CHARS
-from .specs import MAX_GRACE_SECONDS, MAX_SEQ
+from .specs import LOCAL, MAX_GRACE_SECONDS, MAX_SEQ
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
@@ -107,8 +109,8 @@ def _words_by_rank() -> dict[str, Any]:
     }
 
 
-def _one_of(names: tuple[str, ...]) -> Field:
-    return Field(f"One of {', '.join(names)}.", schema={"enum": list(names)})
+def _one_of(names: tuple[str, ...]) -> OptionField:
+    return OptionField(start=f"One of {', '.join(names)}.", schema={"enum": list(names)})
 
 
 class OwnerRequest(TypedDict):
@@ -119,75 +121,100 @@ class OwnerRequest(TypedDict):
     grace_seconds: Annotated[float, Field("How long the group outlives the last such process.", schema=_GRACE)]
 
 
-class StartOptions(TypedDict, total=False):
+@dataclass(frozen=True, kw_only=True)
+class StartOptions:
     """How a group is started: keyword arguments of `start` in Python. More are rows of GroupOptions and of parts."""
 
-    environment: Annotated[str, Field("The name of one of the environments that are listed.", maxLength=300)]
-    python: Annotated[str, Field("The absolute path of an interpreter, instead of an environment.", maxLength=MAX_PATH)]
-    accelerator: Annotated[str, _one_of(ACCELERATOR_CHOICES)]
+    environment: Annotated[
+        str | None, OptionField(start="The name of one of the environments that are listed.", maxLength=300)
+    ] = None
+    python: Annotated[
+        str | None,
+        OptionField(start="The absolute path of an interpreter, instead of an environment.", maxLength=MAX_PATH),
+    ] = None
+    accelerator: Annotated[str, _one_of(ACCELERATOR_CHOICES)] = "auto"
     devices: Annotated[
-        list[int] | int | Literal["all"],
-        Field('Devices: a list of indices, a count, -1 or "all".', schema=_DEVICES),
-    ]
+        list[int] | int | Literal["all"] | None,
+        OptionField(start='Devices: a list of indices, a count, -1 or "all".', schema=_DEVICES),
+    ] = None
     num_ranks: Annotated[
-        int,
-        Field(
-            f"CPU ranks, 1 to {MAX_CPU_RANKS}; on devices their number. On several nodes all nodes' ranks.",
+        int | None,
+        OptionField(
+            start=f"CPU ranks, 1 to {MAX_CPU_RANKS}; on devices their number. On several nodes all nodes' ranks.",
             minimum=1,
             maximum=MAX_GROUP_RANKS,
         ),
-    ]
+    ] = None
     preset: Annotated[
-        str,
-        Field(
-            "A preset, by name: its options are used where the request leaves them out (`jupyter dist presets`).",
+        str | None,
+        OptionField(
+            start="A preset, by name: its options are used where the request leaves them out (`jupyter dist presets`).",
+            metavar="NAME",
             maxLength=60,
         ),
-    ]
+    ] = None
     launcher: Annotated[
         str,
-        Field(
-            "What starts a node agent on each machine of the group. `local`, the default: nothing, ranks run on the "
-            "server's machine. `external`: you do, with the command in `join` of the group. "
+        OptionField(
+            start="What starts a node agent on each machine of the group. `local`, the default: nothing, ranks run on "
+            "the server's machine. `external`: you do, with the command in `join` of the group. "
             "Others: see `jupyter dist launchers`.",
             maxLength=100,
         ),
-    ]
+    ] = LOCAL
     launcher_options: Annotated[
         dict[str, Any],
-        Field("Options of the launcher by name, as `jupyter dist launchers` lists them.", schema=_LAUNCHER_OPTIONS),
-    ]
-    num_nodes: Annotated[int, Field("How many machines the ranks run on.", minimum=1, maximum=MAX_NODES)]
+        OptionField(
+            start="Options of the launcher by name, as `jupyter dist launchers` lists them.",
+            metavar="NAME=VALUE",
+            schema=_LAUNCHER_OPTIONS,
+        ),
+    ] = field(default_factory=dict)
+    num_nodes: Annotated[
+        int | None, OptionField(start="How many machines the ranks run on.", minimum=1, maximum=MAX_NODES)
+    ] = None
     ranks_per_node: Annotated[
-        list[int] | int,
-        Field(
-            f"Ranks on each node, 1 to {MAX_CPU_RANKS}; or a list with the number of each node, such as [4, 8].",
+        list[int] | int | None,
+        OptionField(
+            start=f"Ranks on each node, 1 to {MAX_CPU_RANKS}; or a list with the number of each node, such as [4, 8].",
+            metavar="N",
             schema=_RANKS_PER_NODE,
         ),
-    ]
-    backend: Annotated[str, _one_of(BACKEND_CHOICES)]
-    cwd: Annotated[str, Field("A directory, absolute or relative to the server's root.", maxLength=MAX_PATH)]
-    notebook: Annotated[str, Field("A notebook's path; its folder is the default cwd.", maxLength=MAX_PATH)]
+    ] = None
+    backend: Annotated[str, _one_of(BACKEND_CHOICES)] = "auto"
+    cwd: Annotated[
+        str | None,
+        OptionField(start="A directory, absolute or relative to the server's root.", maxLength=MAX_PATH, is_path=True),
+    ] = None
+    notebook: Annotated[
+        str | None, OptionField(start="A notebook's path; its folder is the default cwd.", maxLength=MAX_PATH)
+    ] = None
     env: Annotated[
-        dict[str, str],
-        Field("Extra environment variables: an object of strings.", schema=_VARIABLES),
-    ]
+        Secrets,
+        OptionField(start="Extra environment variables: an object of strings.", sent=dict[str, str], schema=_VARIABLES),
+    ] = field(default_factory=Secrets)
 
 
-class StartRequest(StartOptions, total=False):
+@dataclass(frozen=True, kw_only=True)
+class StartRequest(StartOptions):
     """The body of POST /groups; all fields are optional."""
 
-    name: Annotated[str, Field("A name for the group, unique among running groups.", maxLength=200)]
+    name: Annotated[
+        str | None, OptionField(start="A name for the group, unique among running groups.", maxLength=200)
+    ] = None
     environ: Annotated[
-        str,
-        Field(
-            "The environment of the group's processes, on top of the server's: NAME=value, each followed by a NUL.",
+        Secrets | str | None,
+        OptionField(
+            start="The environment of the group's processes, on top of the server's: NAME=value, each followed by a"
+            " NUL.",
+            sent=str,
             maxLength=MAX_ENVIRON_CHARS,
         ),
-    ]
+    ] = None
     owner: Annotated[
-        dict[str, int | float], Field("The process that the group ends with; default: it outlives all.", schema=_OWNER)
-    ]
+        dict[str, int | float] | None,
+        OptionField(start="The process that the group ends with; default: it outlives all.", schema=_OWNER),
+    ] = None
 
 
 class StartAgainRequest(TypedDict, total=False):

@@ -16,7 +16,7 @@ from jupyter_dist.protocol.models.sentences import join, say, say_n
 from jupyter_dist.protocol.ranks import divided, in_words
 from jupyter_dist.protocol.schemas import group_options, start_rows
 from jupyter_dist.protocol.secrets import Secrets
-from jupyter_dist.protocol.wire.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS
+from jupyter_dist.protocol.wire.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS, StartRequest
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, LOCAL, GroupOptions, GroupSpec
 from jupyter_dist.server.environments.environments import Environment
 from jupyter_dist.server.spawner.local import client_environment
@@ -79,28 +79,11 @@ class GroupDefaults(GroupOptions):
         return {**core, "options": {row.name: given.get(row.name, row.default) for row in kept}}
 
 
-@dataclass(frozen=True)
-class WantedGroup:
-    """The group that a body of `POST /groups` (requests.StartRequest) asks for, with the defaults."""
+@dataclass(frozen=True, kw_only=True)
+class WantedGroup(StartRequest):
+    """The group that a body of `POST /groups` asks for, with the defaults."""
 
-    name: str | None = None
-    environment: str | None = None
-    python: str | None = None
-    accelerator: str = "auto"
-    devices: list[int] | int | str | None = None
-    num_ranks: int | None = None
-    preset: str | None = None
-    launcher: str = LOCAL
-    launcher_options: dict[str, Any] = field(default_factory=dict)
-    gpus_per_node: int = 0  # that these options reserve; the launcher knows
-    num_nodes: int | None = None
-    ranks_per_node: list[int] | int | None = None
-    backend: str = "auto"
-    cwd: str | None = None
-    notebook: str | None = None
-    env: Secrets = field(default_factory=Secrets)
-    environ: Secrets | str | None = None  # as a text in a body
-    owner: dict[str, Any] | None = None
+    gpus_per_node: int = 0  # that its launcher's options reserve; the launcher knows
     options: dict[str, Any] = field(default_factory=dict)  # the others that the request has: rows of `start_rows`
 
     def __post_init__(self) -> None:
