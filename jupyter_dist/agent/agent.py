@@ -168,6 +168,7 @@ class Agent:
             proving=self.proving,
             looks=looks,
             begun_rank=self.begun_rank,
+            used=lambda: self.need_parts().used(),
             execution_changed=self._part_changed,
             status_changed=self._group_changed,
             group_answer=self.group_answer,

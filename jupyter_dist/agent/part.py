@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from jupyter_dist.agent.contact.server_link import Answer, RequestHandler
 from jupyter_dist.agent.group.cells.execution import AgentExecution
@@ -26,6 +26,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
+class BegunRank(Protocol):
+    """Finds a rank that can answer."""
+
+    def __call__(self, number: int, *, may_be_away: bool = False) -> RankProcess:
+        """Return a rank; raise where it starts, or where its values are away, unless it answers without them."""
+
+
 @dataclass(frozen=True)
 class AgentCore:
     """What a part has of its agent."""
@@ -34,7 +41,8 @@ class AgentCore:
     starts: GroupStarts  # starts ranks, one change of them at a time
     proving: Proving  # keeps what was shown, and counts what was refuted
     looks: Looks  # at what all ranks do
-    begun_rank: Callable[[int], RankProcess]  # a rank that can answer; raises where it starts, or its values are away
+    begun_rank: BegunRank
+    used: Callable[[], None]  # counts as a use of the group: its user types
     execution_changed: Callable[[AgentExecution], None]  # sends the model of an execution, to which a part has added
     status_changed: Callable[[], None]  # sends the status of the group soon, to which a part has added
     group_answer: Callable[[], Answer]  # of a request that changes the group

@@ -27,7 +27,6 @@ from .contact.server_link import Answer, RequestHandler, answer
 
 EMPTY_CACHE_SECONDS = 10.0
 KILL_SECONDS = 5.0
-COMPLETE_SECONDS = 0.5
 PAGE_BYTES = 4 << 20
 
 
@@ -61,8 +60,6 @@ class Requests:
             "shutdown": self._shutdown,
             "executions": self._executions,
             "empty_cache": self._empty_cache,
-            "complete": self._complete,
-            "inspect": self._inspect,
             "stacks": self._stacks,
             "verdicts": self._verdicts,
             "watch": self._watch,
@@ -216,20 +213,6 @@ class Requests:
         answers = await asyncio.gather(*(rank.request("empty_cache", EMPTY_CACHE_SECONDS) for rank in idle))
         freed = {str(rank.rank): reply["freed_bytes"] for rank, reply in zip(idle, answers, strict=True)}
         return answer(freed_bytes=freed)
-
-    async def _complete(self, header: Header, payload: bytes) -> Answer:
-        rank = self._agent.begun_rank(header["rank"], may_be_away=True)
-        self._agent.need_parts().used()  # the user types
-        reply = await rank.request("complete", COMPLETE_SECONDS, payload, cursor_pos=header["cursor_pos"])
-        fields = ("matches", "cursor_start", "cursor_end", "types", "signatures")
-        return answer(**{name: reply[name] for name in fields if name in reply})
-
-    async def _inspect(self, header: Header, payload: bytes) -> Answer:
-        rank, detail = self._agent.begun_rank(header["rank"], may_be_away=True), header["detail"]
-        self._agent.need_parts().used()
-        position = header["cursor_pos"]
-        reply = await rank.request("inspect", COMPLETE_SECONDS, payload, cursor_pos=position, detail=detail)
-        return answer(**{name: reply[name] for name in ("found", "data", "busy")})
 
     async def _verdicts(self, _header: Header, _: bytes) -> Answer:
         self._agent.need_group()

@@ -7,6 +7,7 @@ from fnmatch import fnmatch
 from typing import Any
 
 from jupyter_dist.client import Group, JupyterDistError
+from jupyter_dist.client.answers.cursor import at_cursor
 from jupyter_dist.kernel.execution.host import KernelHost
 from jupyter_dist.kernel.execution.lines import KernelMagics
 from jupyter_dist.magics.completion import CellTarget, first_rank, place_of
@@ -39,18 +40,20 @@ class Knowing:
             return nothing
         group, place, rank = asked
         try:
-            found = group.complete(place.code, place.cursor_pos, rank)
+            found = at_cursor(group, "complete_request", rank, place.code, place.cursor_pos)
         except JupyterDistError:
             return nothing
+        if found is None:
+            return nothing
         offset = cursor_pos - place.cursor_pos  # of a magic's own line
-        start, end = found.cursor_start + offset, found.cursor_end + offset
-        triples = zip(found.matches, found.types or (), found.signatures or (), strict=False)
+        start, end = found["cursor_start"] + offset, found["cursor_end"] + offset
+        triples = zip(found["matches"], found.get("types", ()), found.get("signatures", ()), strict=False)
         types = [
             {"start": start, "end": end, "text": text, "type": kind, "signature": signature}
             for text, kind, signature in triples
         ]
         metadata = {_TYPES: types} if types else {}
-        return {"matches": found.matches, "cursor_start": start, "cursor_end": end, "metadata": metadata}
+        return {"matches": found["matches"], "cursor_start": start, "cursor_end": end, "metadata": metadata}
 
     def inspect(self, code: str, cursor_pos: int, detail: int) -> dict[str, Any]:
         """Return the content of an inspect_reply."""
@@ -62,12 +65,12 @@ class Knowing:
             return {"found": False, "data": {}, "metadata": {}}
         group, place, rank = asked
         try:
-            found = group.inspect(place.code, place.cursor_pos, rank, detail=detail)
+            found = at_cursor(group, "inspect_request", rank, place.code, place.cursor_pos, detail=detail)
         except JupyterDistError as err:
             return _inspected(f"Rank {rank}: {err}")
-        if not found.found and not found.busy:
+        if found is None or not (found["found"] or found["busy"]):
             return {"found": False, "data": {}, "metadata": {}}
-        return {"found": True, "data": found.data, "metadata": {}}
+        return {"found": True, "data": found["data"], "metadata": {}}
 
     def remember(self, count: int, code: str) -> None:
         """Add a cell to the history."""

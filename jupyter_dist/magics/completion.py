@@ -6,12 +6,14 @@ import builtins
 import contextlib
 import keyword
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from jupyter_dist.client import Group, JupyterDistError
-from jupyter_dist.protocol.models.models import CompletionModel
+from jupyter_dist.client.answers.cursor import at_cursor
 from jupyter_dist.protocol.ranks import completions, ranks_in
 
 from .automode import AutoMode, goes_to_ranks
@@ -77,18 +79,17 @@ class RankNames:
         Raises:
             JupyterDistError: if it cannot answer.
         """
-        matches = group.complete("", 0).matches
+        found = at_cursor(group, "complete_request", 0, "", 0) or {"matches": []}
         python = set(keyword.kwlist) | set(dir(builtins)) | NOT_VARIABLES
-        self._names = [name for name in matches if name.isidentifier() and name not in python]
+        self._names = [name for name in found["matches"] if name.isidentifier() and name not in python]
         return self._names
 
-    def _ask(self, group: Group, rank: int, place: CellTarget) -> CompletionModel | None:
+    def _ask(self, group: Group, rank: int, place: CellTarget) -> Mapping[str, Any] | None:
         with contextlib.suppress(JupyterDistError):
-            found: CompletionModel = group.complete(place.code, place.cursor_pos, rank).model
-            return found
+            return at_cursor(group, "complete_request", rank, place.code, place.cursor_pos)
         return None
 
-    def _remembered(self, place: CellTarget) -> CompletionModel:
+    def _remembered(self, place: CellTarget) -> Mapping[str, Any]:
         word = _NAME.search(place.code[: place.cursor_pos])
         matches = [name for name in self._names if word is not None and name.startswith(word[0])]
         start = place.cursor_pos - len(word[0] if word else "")

@@ -14,7 +14,7 @@ from jupyter_dist.protocol.models.sentences import words_of
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.rank.cells.comms import WidgetComms
 from jupyter_dist.rank.cells.interrupt import CurrentExecution, Interrupter
-from jupyter_dist.rank.cells.introspection import completion, inspection, life, whereabouts
+from jupyter_dist.rank.cells.looks import life, whereabouts
 from jupyter_dist.rank.cells.runner import Runner
 from jupyter_dist.rank.cells.stdin import Stdin
 from jupyter_dist.rank.collectives.diagnosis import counters, flight, mainthread, waiting
@@ -78,8 +78,6 @@ class Control:
             "part": self._on_message,
             "sample": self._on_sample,
             "empty_cache": self._on_empty_cache,
-            "complete": self._on_complete,
-            "inspect": self._on_inspect,
             "report_memory": self._on_report_memory,
             "rejoin": self._on_rejoin,
             "take_place": self._on_take_place,
@@ -199,6 +197,9 @@ class Control:
         self._answer(header, **request(header, payload))
 
     def _on_idle_part(self, request: RankRequest, header: Header, payload: bytes) -> None:
+        if self._cannot_look and (at_once := self.parts.busy_requests.get(header["t"])) is not None:
+            self._on_part(at_once, header, payload)
+            return
         self._in_main_thread(header, lambda: self._answer(header, **request(header, payload)))
 
     def _on_later_part(self, request: LaterRequest, header: Header, payload: bytes) -> None:
@@ -217,22 +218,6 @@ class Control:
 
     def _on_empty_cache(self, header: Header, _: bytes) -> None:
         self._in_main_thread(header, lambda: self._answer(header, freed_bytes=self.memory.release()))
-
-    def _on_complete(self, header: Header, payload: bytes) -> None:
-        code, cursor_pos = payload.decode("utf-8", "replace"), header["cursor_pos"]
-        if self._cannot_look:
-            self._answer(header, **completion.names(self.namespace, code, cursor_pos))
-            return
-        shell = self.runner.shell
-        self._in_main_thread(header, lambda: self._answer(header, **completion.complete(shell, code, cursor_pos)))
-
-    def _on_inspect(self, header: Header, payload: bytes) -> None:
-        code, cursor_pos = payload.decode("utf-8", "replace"), header["cursor_pos"]
-        if self._cannot_look:
-            self._answer(header, **inspection.glance(self.namespace, code, cursor_pos))
-            return
-        look = partial(inspection.look, self.runner.shell, code, cursor_pos, header["detail"])
-        self._in_main_thread(header, lambda: self._answer(header, **look()))
 
     def _on_report_memory(self, header: Header, _: bytes) -> None:
         runner = self.runner

@@ -73,6 +73,13 @@ class RankPart:
         """Return the requests of the agent that are answered in the main thread, while no cell runs."""
         return {}
 
+    def busy_requests(self) -> Mapping[str, RankRequest]:
+        """Return other handlers of `idle_requests`, which answer at once, in the side thread, while a cell runs.
+
+        So do they while the values of cells are away.
+        """
+        return {}
+
     def later_requests(self) -> Mapping[str, LaterRequest]:
         """Return the requests of the agent that come in the side thread and are answered later, from any thread."""
         return {}
@@ -110,6 +117,7 @@ class RankParts:
         self._parts: parts.RunningParts[RankPart] = parts.RunningParts(self._failed)
         self.requests: dict[str, RankRequest] = {}
         self.idle_requests: dict[str, RankRequest] = {}
+        self.busy_requests: dict[str, RankRequest] = {}
         self.later_requests: dict[str, LaterRequest] = {}
         self.cell_magics: dict[str, CellMagic] = {}
         self.calls: dict[str, RankCall] = {}
@@ -127,6 +135,7 @@ class RankParts:
         part = kind(replace(core, send=send))
         self.requests.update(part.requests())
         self.idle_requests.update(part.idle_requests())
+        self.busy_requests.update(part.busy_requests())
         self.later_requests.update(part.later_requests())
         self.cell_magics.update(part.cell_magics())
         self.calls.update(part.calls())

@@ -3,7 +3,7 @@
 import pytest
 
 from jupyter_dist.client.answers.base import ApiList, listed
-from jupyter_dist.client.answers.infos import CompletionInfo, ExecutionInfo, HistoryCellInfo, RankInfo, RankStackInfo
+from jupyter_dist.client.answers.infos import ExecutionInfo, HistoryCellInfo, RankInfo, RankStackInfo
 
 CODE = "<script>alert('x')</script>"
 
@@ -12,8 +12,8 @@ def test_fields_are_attributes_of_the_types_that_the_api_declares():
     found = RankStackInfo({"ranks": "0", "state": "runs", "call": None, "frames": [{"line": 3, "function": "step"}]})
     assert (found.ranks, found.call, found.frames[0].line, found.frames[0].code) == ("0", None, 3, None)
     assert ExecutionInfo({"rank_seconds": {"10": 1.5}}).rank_seconds == {10: 1.5}  # ranks are numbers
-    assert CompletionInfo({"matches": ["a"]}).types is None  # an older server does not send it
-    assert CompletionInfo({"matches": ["a"]}) == CompletionInfo({"matches": ["a"]}) != CompletionInfo({"matches": []})
+    assert HistoryCellInfo({"code": "a"}).execution_count is None  # an older server does not send it
+    assert HistoryCellInfo({"code": "a"}) == HistoryCellInfo({"code": "a"}) != HistoryCellInfo({"code": "b"})
     assert found.model["state"] == "runs"
     assert repr(RankInfo({"rank": 1})).startswith("RankInfo(rank=1, ")
 

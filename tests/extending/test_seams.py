@@ -58,6 +58,8 @@ def test_a_part_of_a_rank_answers_and_sends(agent):
     running = agent.submit("import time; go = False\nwhile not go: time.sleep(0.01)", [0, 1])
     agent.wait(lambda: agent.executions[running]["state"] == "running")
     until(lambda: agent.request("count", ask="counted", more=0)[0]["ranks"] == [2, 2])  # while the cell runs
+    (answer, _) = agent.request("count", ask="counted_idle", more=1)
+    assert answer["ranks"] == [-1, -1]  # the other handler
     agent.request("interrupt", ranks=[0, 1])
     agent.ended(running)
 
@@ -123,7 +125,7 @@ def test_a_part_that_cannot_be_loaded_is_named(agent):
 def test_a_part_hears_of_uses_and_of_a_restart_and_its_requests_with_a_key_are_carried_out_once(agent):
     before = agent.request("ends", at=None)[0]["group"]["uses"]
     agent.run("1")
-    agent.request("complete", rank=0, cursor_pos=2, payload=b"pr")
+    agent.request("typed")
     for what in ("first", "again"):
         agent.request("use", as_what=what, key="k")
     (answer, _) = agent.request("use", as_what="other", key="l")

@@ -24,7 +24,7 @@ from waits import PATIENCE, until
 
 from jupyter_dist.client import connect
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.operations import OPERATIONS
+from jupyter_dist.protocol.operations import AT_CURSOR, OPERATIONS
 from jupyter_dist.protocol.schemas import run_options_of_parts
 from jupyter_dist.protocol.wire.earlier import NEWER_FIELDS, NEWER_REQUESTS, UNUSED_FIELDS
 from jupyter_dist.protocol.wire.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
@@ -469,7 +469,7 @@ def test_a_package_that_is_uninstalled_under_a_server_changes_nothing_in_it(plac
             with contextlib.suppress(urllib.error.HTTPError):  # what this group does not have
                 server.ask("GET", path)
     assert asked > 20
-    for path in ("complete", "inspect"):
+    for path in AT_CURSOR.values():
         server.ask("POST", f"groups/g/ranks/0/{path}", {"code": "kep", "cursor_pos": 3})
     listed = {launcher["name"] for launcher in server.ask("GET", "launchers")["launchers"]}
     assert {"external", "kubernetes", "local", "lsf", "pbs", "processes", "ray", "sge", "slurm"} <= listed

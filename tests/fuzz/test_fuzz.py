@@ -66,7 +66,7 @@ ROUTES = [
     "groups/g/executions",
     "groups/g/interrupt",
     "groups/g/empty-cache",
-    "groups/g/ranks/0/complete",
+    "groups/g/ranks/0/comms",
     "groups/g/replace",
     "groups/none/restart",
 ]
@@ -149,7 +149,7 @@ requests = st.sampled_from(
         "cancel",
         "interrupt",
         "empty_cache",
-        "complete",
+        "stacks",
         "watch",
         "executions",
         "lease",

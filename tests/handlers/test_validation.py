@@ -110,7 +110,7 @@ async def test_a_body_that_takes_long_to_look_at_is_refused_before_that(jp_serve
     """Each of the first four held up the server for 16 seconds and more."""
     body = make()
     assert (await refused("groups/x/interrupt", method="POST", body=body))[0] == 413
-    for path in ("groups", "groups/x/executions", "groups/x/ranks/0/complete"):
+    for path in ("groups", "groups/x/executions", "groups/x/ranks/0/comms"):
         status, error = await refused(path, method="POST", body=body)
         assert status in (400, 413), error
         assert len(error["message"]) < 300

@@ -129,6 +129,7 @@ def test_a_verdict_that_names_no_rank_gets_what_nccl_reports(ras):
             proving=Proving(),
             looks=Looks(group),
             begun_rank=lambda rank: group.ranks[rank],
+            used=lambda: None,
             execution_changed=lambda _: None,
             status_changed=lambda: None,
             group_answer=lambda: None,

@@ -23,6 +23,7 @@ def core_of(group):
         proving=Proving(),
         looks=Looks(group),
         begun_rank=lambda rank: group.ranks[rank],
+        used=lambda: None,
         execution_changed=lambda _: None,
         status_changed=lambda: None,
         group_answer=lambda: None,

@@ -247,34 +247,6 @@ async def test_memory_and_the_emptied_cache(shared_api):
     assert isinstance((await shared_api.ask("GET", "groups/g/memory"))["samples"], list)
 
 
-async def test_code_completes_with_the_names_of_a_rank(shared_api):
-    await shared_api.run("g", "if rank == 1: only_there = [1]")
-    found = await shared_api.ask("POST", "groups/g/ranks/1/complete", {"code": "x = only_t + 1", "cursor_pos": 10})
-    known = {"types": ["instance"], "signatures": [""]}
-    assert found == {"matches": ["only_there"], "cursor_start": 4, "cursor_end": 10, **known}
-    assert (await shared_api.ask("POST", "groups/g/ranks/0/complete", {"code": "only_t"}))["matches"] == []
-    assert "append" in str(await shared_api.ask("POST", "groups/g/ranks/1/complete", {"code": "only_there.ap"}))
-    execution = await shared_api.submit("g", "import time\ntime.sleep(1000)", "1")
-    await shared_api.until("g", lambda group: group["running"] == [execution])
-    assert (await shared_api.ask("POST", "groups/g/ranks/1/complete", {"code": "only_t"}))["matches"] == ["only_there"]
-    await shared_api.ask("DELETE", f"groups/g/executions/{execution}")
-    status, error = await shared_api.refused("POST", "groups/g/ranks/2/complete", {"code": ""})
-    assert (status, error["code"]) == (404, "unknown_rank")
-
-
-async def test_a_rank_that_cannot_answer_is_named(shared_api):
-    await shared_api.run(
-        "g", "class Slow:\n    def __dir__(self):\n        import time\n        time.sleep(1)\n        return []"
-    )
-    await shared_api.run("g", "slow = Slow()")
-    status, error = await shared_api.refused("POST", "groups/g/ranks/0/complete", {"code": "slow.x"})
-    assert (status, error["code"]) == (504, "timed_out")
-    assert "Rank 0" in error["message"]
-    assert texts(await shared_api.run("g", "print('goes on')")) == [("0-1", "goes on\n")]
-    await shared_api.ask("POST", "groups/g/ranks/0/kill")
-    assert (await shared_api.refused("POST", "groups/g/ranks/0/complete", {"code": "s"}))[1]["code"] == "rank_dead"
-
-
 async def waiting_agents(api):
     return [each for each in (await api.ask("GET", "prepared"))["processes"] if each["what"] == "agent"]
 

@@ -152,8 +152,9 @@ def test_a_parked_group_refuses_what_would_look_at_its_tensors(agent):
     ):
         with pytest.raises(JupyterDistError, match=r"parked|Not all|Unknown request"):
             agent.request(request, b'{"list": {}}', **fields)
-    found, _ = agent.request("complete", b"bi", rank=0, cursor_pos=2)
-    assert "big" in found["matches"]
+    if "complete" in BY_NAME:
+        found, _ = agent.request("complete", b"bi", rank=0, cursor_pos=2)
+        assert "big" in found["matches"]
     agent.request("park", to="file")  # again: nothing happens
     assert agent.group["state"] == "parked"
     agent.request("resume")

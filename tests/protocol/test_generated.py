@@ -47,14 +47,14 @@ def test_the_file_is_what_the_types_make(path):
 
 @needs_ruff
 def test_a_changed_type_changes_every_file(monkeypatch):
-    class CompletionModel(models.TypedDict):
+    class CommTaken(models.TypedDict):
         """With one field more."""
 
-        matches: list[str]
+        waits: bool
         added: int
 
-    CompletionModel.__module__ = models.__name__
-    monkeypatch.setattr(models, "CompletionModel", CompletionModel)
+    CommTaken.__module__ = models.__name__
+    monkeypatch.setattr(models, "CommTaken", CommTaken)
     components.cache_clear()
     try:
         changed = generator().files()
@@ -100,11 +100,11 @@ def test_the_source_needs_the_standard_library_alone():
 
 
 def test_an_answer_with_a_field_more_or_less_is_found():
-    good = {"matches": [], "cursor_start": 0, "cursor_end": 0}
-    path = "groups/g/ranks/0/complete"
-    answers.check_answer("POST", path, 200, good)
-    for bad in ({**good, "added": 1}, {"matches": []}, {**good, "cursor_end": None}):
+    good = {"waits": True}
+    path = "groups/g/ranks/0/comms"
+    answers.check_answer("POST", path, 202, good)
+    for bad in ({**good, "added": 1}, {}, {"waits": None}):
         with pytest.raises(jsonschema.ValidationError):
-            answers.check_answer("POST", path, 200, bad)
+            answers.check_answer("POST", path, 202, bad)
     with pytest.raises(AssertionError, match="says nothing"):
         answers.check_answer("POST", path, 201, good)

@@ -2,7 +2,7 @@
 
 from torch.nn.parallel import DistributedDataParallel
 
-from jupyter_dist.rank.cells.introspection.kinds import kinds_of
+from jupyter_dist.rank.cells.looks.kinds import kinds_of
 
 
 class Forbidden(BaseException):

@@ -6,7 +6,7 @@ import threading
 
 from waits import PATIENCE
 
-from jupyter_dist.rank.cells.introspection import whereabouts
+from jupyter_dist.rank.cells.looks import whereabouts
 
 
 def asked_below(code) -> tuple[list[dict], str | None]:

@@ -91,7 +91,8 @@ def test_the_count_and_the_history_of_cells_go_on(group, client, folder):
     result = new.run("(In[2], Out[3], n)")
     assert result.execution["execution_count"] == 4
     assert result.values[1] == repr(("n = 1\nn * 2", 4, 2))
-    assert "n" in new.complete("n").matches
+    if "complete" in BY_NAME:
+        assert "n" in new.complete("n").matches
     if "variables" in BY_NAME:
         assert "n" in repr(new.variables())
 

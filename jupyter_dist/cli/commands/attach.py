@@ -8,6 +8,7 @@ import sys
 from jupyter_dist.cli.command import add_group_argument, shown
 from jupyter_dist.cli.prompt import cells
 from jupyter_dist.client import Group, JupyterDistError
+from jupyter_dist.client.answers.cursor import at_cursor
 from jupyter_dist.protocol.ranks import RankSet, ranks_in
 
 from .cells import CellCommand, add_cell_arguments
@@ -55,10 +56,10 @@ class AttachCommand(CellCommand):
 def completions(group: Group, rank: int, code: str, position: int) -> tuple[list[str], int]:
     """Return a rank's completions at the cursor, and where they start; none if the rank does not answer."""
     try:
-        answer = group.complete(code, position, rank)
+        answer = at_cursor(group, "complete_request", rank, code, position)
     except JupyterDistError:
-        return [], position
-    return answer.matches, answer.cursor_start
+        answer = None
+    return (answer["matches"], answer["cursor_start"]) if answer is not None else ([], position)
 
 
 def recalled(group: Group) -> list[str]:

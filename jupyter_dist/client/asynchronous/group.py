@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jupyter_dist.client.answers.base import ApiList, listed
 from jupyter_dist.client.answers.infos import (
-    CompletionInfo,
     GroupInfo,
-    InspectionInfo,
     LogRecordInfo,
     MemorySampleInfo,
     RankInfo,
@@ -46,7 +44,6 @@ POLL_SECONDS = 30
 SHOW_SECONDS = 1  # while the news of a launcher is shown
 SAMPLE_SECONDS = 10.0  # agents that answer send a sample within a second or two
 _SEE_STATE = "Its agent does not answer; `jupyter dist list` shows its state."
-COMPLETE_SECONDS = 1.0  # the user is typing; a rank that can answer needs a few milliseconds
 
 
 class AsyncGroup(PlainAsyncGroup):
@@ -193,28 +190,6 @@ class AsyncGroup(PlainAsyncGroup):
             if pages[-1]["times"]:
                 params = {"since": pages[-1]["times"][-1]}
         return SampleSeries(joined(pages))
-
-    async def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> CompletionInfo:
-        """Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply.
-
-        Raises:
-            JupyterDistError: if the rank cannot answer at once.
-        """
-        body = {"code": code, "cursor_pos": cursor_pos}
-        return CompletionInfo(await self._call("complete", rank, body=body))
-
-    async def inspect(
-        self, code: str, cursor_pos: int | None = None, rank: int = 0, *, detail: int = 0
-    ) -> InspectionInfo:
-        """Return a rank's documentation of the name at the cursor, as `name?` shows it; `name??` with `detail=1`.
-
-        A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules.
-
-        Raises:
-            JupyterDistError: if the rank cannot answer at once.
-        """
-        body = {"code": code, "cursor_pos": cursor_pos, "detail": detail}
-        return InspectionInfo(await self._call("inspect", rank, body=body))
 
     async def ask(self, operation: str, **arguments: Any) -> Any:
         """Make the request of an operation on the group; return its answer as JSON.

@@ -288,6 +288,32 @@ class PlainAsyncGroup(GroupCaller):
         found: CaughtUp = await of_part("drift", "asynchronous").catch_up(self, steps)
         return found
 
+    async def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> infos.CompletionInfo:
+        """Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply.
+
+        Raises:
+            JupyterDistError: if the rank cannot answer at once.
+        """
+        found: infos.CompletionInfo = await of_part("introspection", "asynchronous").complete(
+            self, code, cursor_pos, rank
+        )
+        return found
+
+    async def inspect(
+        self, code: str, cursor_pos: int | None = None, rank: int = 0, *, detail: int = 0
+    ) -> infos.InspectionInfo:
+        """Return a rank's documentation of the name at the cursor, as `name?` shows it; `name??` with `detail=1`.
+
+        A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules.
+
+        Raises:
+            JupyterDistError: if the rank cannot answer at once.
+        """
+        found: infos.InspectionInfo = await of_part("introspection", "asynchronous").inspect(
+            self, code, cursor_pos, rank, detail=detail
+        )
+        return found
+
     async def park(self, to: Literal["host", "file"] = "host", folder: str | None = None) -> Self:
         """Give the devices of an idle group back; its ranks keep all variables, and the next cell resumes it.
 

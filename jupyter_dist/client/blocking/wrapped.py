@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jupyter_dist.client.answers import infos
 from jupyter_dist.client.answers.base import ApiList
-from jupyter_dist.client.answers.infos import (
-    CompletionInfo,
-    GroupInfo,
-    InputAnsweredInfo,
-    InspectionInfo,
-    LogRecordInfo,
-    MemorySampleInfo,
-    RankInfo,
-)
+from jupyter_dist.client.answers.infos import GroupInfo, InputAnsweredInfo, LogRecordInfo, MemorySampleInfo, RankInfo
 from jupyter_dist.client.answers.keywords import ReplaceOptions, ReplaceState, RunOptions
 from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
@@ -196,24 +188,6 @@ class BlockingGroup:
         Samples are taken while a client follows the memory: a page with the sidebar or the timeline.
         """
         return self._loop.run(self._group.samples(seconds))
-
-    def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> CompletionInfo:
-        """Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply.
-
-        Raises:
-            JupyterDistError: if the rank cannot answer at once.
-        """
-        return self._loop.run(self._group.complete(code, cursor_pos, rank))
-
-    def inspect(self, code: str, cursor_pos: int | None = None, rank: int = 0, *, detail: int = 0) -> InspectionInfo:
-        """Return a rank's documentation of the name at the cursor, as `name?` shows it; `name??` with `detail=1`.
-
-        A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules.
-
-        Raises:
-            JupyterDistError: if the rank cannot answer at once.
-        """
-        return self._loop.run(self._group.inspect(code, cursor_pos, rank, detail=detail))
 
     def ask(self, operation: str, **arguments: Any) -> Any:
         """Make the request of an operation on the group; return its answer as JSON.
@@ -494,6 +468,26 @@ class BlockingGroup:
         """
         found: CaughtUp = of_part("drift", "blocking").catch_up(self, steps)
         return found
+
+    def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> infos.CompletionInfo:
+        """Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply.
+
+        Raises:
+            JupyterDistError: if the rank cannot answer at once.
+        """
+        return self._loop.run(self._group.complete(code, cursor_pos, rank))
+
+    def inspect(
+        self, code: str, cursor_pos: int | None = None, rank: int = 0, *, detail: int = 0
+    ) -> infos.InspectionInfo:
+        """Return a rank's documentation of the name at the cursor, as `name?` shows it; `name??` with `detail=1`.
+
+        A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules.
+
+        Raises:
+            JupyterDistError: if the rank cannot answer at once.
+        """
+        return self._loop.run(self._group.inspect(code, cursor_pos, rank, detail=detail))
 
     def park(self, to: Literal["host", "file"] = "host", folder: str | None = None) -> Self:
         """Give the devices of an idle group back; its ranks keep all variables, and the next cell resumes it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jupyter_dist.protocol.operations.declaration import Answer, Operation
 from jupyter_dist.protocol.operations.of_group import ASKING
-from jupyter_dist.protocol.wire.requests import MAX_COMPLETE_BODY_BYTES
+from jupyter_dist.protocol.wire.requests import MAX_ASKED_BODY_BYTES
 
 from .models import DebugReplies, DebugRequest
 
@@ -17,7 +17,7 @@ OPERATIONS = (
         sentence="Send a request to the debuggers of ranks, and return their replies.",
         details="The first is `initialize`, which imports debugpy. `events` waits for the next events of a rank.",
         body=DebugRequest,
-        max_body_bytes=MAX_COMPLETE_BODY_BYTES,
+        max_body_bytes=MAX_ASKED_BODY_BYTES,
         answer=Answer("Their replies, in the format of Jupyter's debug_reply", DebugReplies, field="replies"),
         errors=(*ASKING, "bad_ranks", "rank_dead"),
     ),

@@ -17,7 +17,7 @@ from jupyter_dist.client.blocking.report import stacks_text, status_text
 from jupyter_dist.client.startoptions import OPTIONS
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.operations import OPERATIONS, Operation
+from jupyter_dist.protocol.operations import AT_CURSOR, OPERATIONS, Operation
 from jupyter_dist.protocol.parts import find_modules
 from jupyter_dist.protocol.ranks import ranks_in
 from jupyter_dist.protocol.schemas import body_schema, run_options_of_parts
@@ -201,6 +201,8 @@ async def variables(client: AsyncClient, arguments: Arguments, max_chars: int) -
         if not await execution.done():
             await execution.cancel()
     if not result.done:
+        if "complete_request" not in AT_CURSOR:
+            return "The ranks are busy."
         return f"The ranks are busy, so only names are known.\n{await _names(group, ranks, prefix, max_chars)}"
     result.raise_for_error()
     return bounded(variables_text(result), max_chars, "Name fewer ranks, or a prefix.")
@@ -209,8 +211,8 @@ async def variables(client: AsyncClient, arguments: Arguments, max_chars: int) -
 async def _names(group: AsyncGroup, ranks: str, prefix: str, max_chars: int) -> str:
     lines = []
     for rank in ranks_in(group.model, ranks):
-        found = await group.complete(prefix, rank=rank)
-        lines.append(f"rank {rank}: {', '.join(found.matches)}")
+        found = await group.ask(AT_CURSOR["complete_request"], rank=rank, code=prefix)
+        lines.append(f"rank {rank}: {', '.join(found['matches'])}")
     return bounded("\n".join(lines), max_chars, "Name one rank, or a prefix.")
 
 

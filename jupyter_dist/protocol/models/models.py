@@ -419,32 +419,6 @@ class ViewModel(TypedDict):
     items: list[ViewItem]
 
 
-class CompletionModel(TypedDict):
-    """Completions at a cursor, in the format of Jupyter's complete_reply; positions are in characters."""
-
-    matches: list[str]
-    cursor_start: int
-    cursor_end: int
-    types: NotRequired[
-        Annotated[
-            list[str],
-            Field(
-                "Of each match: function, class, module, instance, property, keyword; or empty. Left out while the "
-                "rank runs a cell."
-            ),
-        ]
-    ]
-    signatures: NotRequired[Annotated[list[str], Field("Of each match that is a function or class; or empty.")]]
-
-
-class Inspection(TypedDict):
-    """What is at a cursor, in the format of Jupyter's inspect_reply."""
-
-    found: bool
-    data: Annotated[dict[str, str], Field("By MIME type; `text/plain` is what `name?` prints.")]
-    busy: Annotated[bool, Field("The rank runs a cell: it can only describe functions, classes and modules.")]
-
-
 METADATA_KEY = "jupyter_dist"  # ours in metadata of outputs, cells and requests
 RANKS_MIME = "application/vnd.jupyter-dist.ranks+json"
 PART_MIME = "application/vnd.jupyter-dist.part+json"  # of an output that a bundle shows (docs/decisions/0019)

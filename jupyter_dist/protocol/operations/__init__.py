@@ -59,6 +59,8 @@ def _of_parts(name: str) -> Iterator[Any]:
 
 
 PARAMETERS.update(declared_in_api("PARAMETERS"))
+# By a message of Jupyter's about a cursor, the operation on a rank whose answer has the fields of its reply.
+AT_CURSOR: dict[str, str] = declared_in_api("AT_CURSOR")
 # Fields of executions that are too large for lists.
 NOT_IN_LISTS: frozenset[str] = frozenset(_of_parts("NOT_IN_LISTS"))
 # Fields of groups that parts add.
@@ -73,6 +75,7 @@ BY_NAME = {operation.name: operation for operation in reversed(OPERATIONS)}  # n
 
 __all__ = [
     "ANSWER_SECONDS",
+    "AT_CURSOR",
     "BUNDLE_FIELDS",
     "BY_NAME",
     "CELL_NOTES",

@@ -1,4 +1,4 @@
-"""Operations on one rank of a group: its names, its widgets, its log and its end."""
+"""Operations on one rank of a group: its widgets, its log and its end."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from jupyter_dist.protocol.wire import queries, requests
 
 from .declaration import Answer, Operation
 
-COMPLETE_SECONDS = 1.0  # the user is typing; a rank that can answer needs a few milliseconds
-
-_ASKING = ("unknown_group", "unknown_rank", "group_not_ready", "agent_unreachable", "timed_out", "incompatible")
+ASKING = ("unknown_group", "unknown_rank", "group_not_ready", "agent_unreachable", "timed_out", "incompatible")
 
 RANK_OPERATIONS = (
     Operation(
@@ -21,33 +19,7 @@ RANK_OPERATIONS = (
         body=requests.EmptyRequest,
         is_keyed=True,
         answer=Answer("The group, without that rank", models.GroupModel, 202),
-        errors=_ASKING,
-    ),
-    Operation(
-        name="complete",
-        verb="post",
-        path="groups/{group}/ranks/{rank}/complete",
-        right="execute",  # access to attributes may run code of users
-        sentence="Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply.",
-        details="Attributes are completed while the rank is idle, only variables while it is busy.",
-        body=requests.CompleteRequest,
-        max_body_bytes=requests.MAX_COMPLETE_BODY_BYTES,
-        answer=Answer("The matches, in the format of Jupyter's complete_reply", models.CompletionModel),
-        errors=(*_ASKING, "rank_dead"),
-        answer_seconds=COMPLETE_SECONDS,
-    ),
-    Operation(
-        name="inspect",
-        verb="post",
-        path="groups/{group}/ranks/{rank}/inspect",
-        right="execute",  # access to attributes may run code of users
-        sentence="Describe the name at the cursor, as `name?` does on a rank; as `name??` with `detail=1`.",
-        details="A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules.",
-        body=requests.InspectRequest,
-        max_body_bytes=requests.MAX_COMPLETE_BODY_BYTES,
-        answer=Answer("The documentation, in the format of Jupyter's inspect_reply", models.Inspection),
-        errors=(*_ASKING, "rank_dead"),
-        answer_seconds=COMPLETE_SECONDS,
+        errors=ASKING,
     ),
     Operation(
         name="send_comm",

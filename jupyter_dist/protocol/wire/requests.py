@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
 MAX_CODE_BYTES = 16 << 20
-MAX_COMPLETE_CHARS = 1 << 20
+MAX_ASKED_CHARS = 1 << 20  # of code at a cursor
 # JSON writes some characters with more bytes than UTF-8.
 MAX_CODE_BODY_BYTES = MAX_CODE_BYTES + (4 << 20)
-MAX_COMPLETE_BODY_BYTES = 2 * MAX_COMPLETE_CHARS
+MAX_ASKED_BODY_BYTES = 2 * MAX_ASKED_CHARS
 MAX_CPU_RANKS = 64  # of a node
 MAX_NODES = 1024
 MAX_GROUP_RANKS = 4096
@@ -367,23 +367,6 @@ class InputRequest(TypedDict):
             int,
             Field("The `seq` of the question; later questions are not answered then.", minimum=0, maximum=MAX_SEQ),
         ]
-    ]
-
-
-class CompleteRequest(TypedDict):
-    """The body of POST .../complete."""
-
-    code: Annotated[str, Field("The cell, at most 1 MiB.", maxLength=MAX_COMPLETE_CHARS)]
-    cursor_pos: NotRequired[
-        Annotated[int | None, Field("The cursor, in characters; the end.", minimum=0, maximum=MAX_COMPLETE_CHARS)]
-    ]
-
-
-class InspectRequest(CompleteRequest):
-    """The body of POST .../inspect."""
-
-    detail: NotRequired[
-        Annotated[int, Field("0: as `name?`; 1: as `name??`, with the source.", minimum=0, maximum=1, default=0)]
     ]
 
 

@@ -17,8 +17,8 @@ from IPython.core.interactiveshell import ExecutionResult
 from jupyter_dist.protocol.wire.specs import CALLBACK_ID
 from jupyter_dist.rank.cells.clients.calls import Calls
 from jupyter_dist.rank.cells.errors import reasons
-from jupyter_dist.rank.cells.introspection import life
-from jupyter_dist.rank.cells.introspection.kinds import kinds_of
+from jupyter_dist.rank.cells.looks import life
+from jupyter_dist.rank.cells.looks.kinds import kinds_of
 from jupyter_dist.rank.collectives.process_group import Membership
 from jupyter_dist.rank.guard import frames, usercode
 from jupyter_dist.rank.guard.own import asyncio, signal, time, traceback
@@ -109,7 +109,7 @@ class Runner:
         self._loop.call_soon_threadsafe(self._next)
 
     def comes_by_itself(self, is_idle: bool) -> str | None:
-        """Return a source of activity on this rank besides the code of its cell (introspection/life.py)."""
+        """Return a source of activity on this rank besides the code of its cell (looks/life.py)."""
         return life.comes_by_itself(self._loop, self._task, is_idle)
 
     def awaits_a_thread(self) -> bool:

@@ -19,7 +19,6 @@ from jupyter_dist.protocol.wire.specs import ExecutionSpec, ReplaceSpec
 from jupyter_dist.server.devices.samples import seconds_ago
 from jupyter_dist.server.mirror.logs import log_text
 from jupyter_dist.server.spawner.local import client_environment
-from jupyter_dist.transport.frames import Header
 
 from .resolve import Again, checked_owner
 
@@ -167,27 +166,6 @@ class GroupOperations:
         self._mirror.check_rank(rank)
         return await self._group.changed_by("kill", rank=rank, key=key)
 
-    async def complete(self, rank: int, code: str, cursor_pos: int | None = None) -> models.CompletionModel:
-        """Complete the code before the cursor with the names of a rank.
-
-        Raises:
-            JupyterDistError: `unknown_rank`, `rank_dead`, `timed_out` if the rank cannot answer at once, ...
-        """
-        answer = await self._ask_at_cursor("complete", rank, code, cursor_pos)
-        found: models.CompletionModel = {
-            "matches": answer["matches"],
-            "cursor_start": answer["cursor_start"],
-            "cursor_end": answer["cursor_end"],
-        }
-        if "types" in answer:  # the rank runs no cell
-            found["types"], found["signatures"] = answer["types"], answer["signatures"]
-        return found
-
-    async def inspect(self, rank: int, code: str, cursor_pos: int | None = None, detail: int = 0) -> models.Inspection:
-        """Return the documentation that a rank has of the name at the cursor."""
-        answer = await self._ask_at_cursor("inspect", rank, code, cursor_pos, detail=detail)
-        return {"found": answer["found"], "data": answer["data"], "busy": answer["busy"]}
-
     async def send_comm(self, rank: int, kind: str, content: str) -> models.CommTaken:
         """Send a message to a widget of a rank, which handles it when no cell runs there."""
         self._mirror.check_rank(rank)
@@ -292,14 +270,6 @@ class GroupOperations:
         return await mirror.execution(execution_id)
 
     # -- inside -----------------------------------------------------------------------------------------
-
-    async def _ask_at_cursor(self, request: str, rank: int, code: str, cursor_pos: int | None, **fields: Any) -> Header:
-        """Ask a rank about the name at the cursor."""
-        self._mirror.check_rank(rank)
-        position = len(code) if cursor_pos is None else min(cursor_pos, len(code))
-        payload = code.encode("utf-8", "replace")
-        answer, _ = await self._mirror.ask(request, payload, rank=rank, cursor_pos=position, **fields)
-        return answer
 
     def _chosen(self, ranks: str) -> list[int]:
         return list(self._mirror.status.rank_set(ranks))

@@ -472,26 +472,6 @@ export interface IView {
   items: IViewItem[];
 }
 
-/** Completions at a cursor, in the format of Jupyter's complete_reply; positions are in characters. */
-export interface ICompletion {
-  matches: string[];
-  cursor_start: number;
-  cursor_end: number;
-  /** Of each match: function, class, module, instance, property, keyword; or empty. Left out while the rank runs a cell. */
-  types?: string[];
-  /** Of each match that is a function or class; or empty. */
-  signatures?: string[];
-}
-
-/** What is at a cursor, in the format of Jupyter's inspect_reply. */
-export interface IInspection {
-  found: boolean;
-  /** By MIME type; `text/plain` is what `name?` prints. */
-  data: Record<string, string>;
-  /** The rank runs a cell: it can only describe functions, classes and modules. */
-  busy: boolean;
-}
-
 /** The group that a saved cell ran on. */
 export interface ISavedGroup {
   id: string;
@@ -1138,24 +1118,6 @@ export interface IInputRequest {
   seq?: number;
 }
 
-/** The body of POST .../complete. */
-export interface ICompleteRequest {
-  /** The cell, at most 1 MiB. */
-  code: string;
-  /** The cursor, in characters; the end. */
-  cursor_pos?: number | null;
-}
-
-/** The body of POST .../inspect. */
-export interface IInspectRequest {
-  /** The cell, at most 1 MiB. */
-  code: string;
-  /** The cursor, in characters; the end. */
-  cursor_pos?: number | null;
-  /** 0: as `name?`; 1: as `name??`, with the source. */
-  detail?: number;
-}
-
 /** The body of POST .../replace: the variables that new ranks begin with. */
 export interface IReplaceRequest {
   /** The variables that they begin with. `empty`: nothing. `copy`: copies of what the other ranks have alike, of the lowest one. `save`: their variables in a save; cells that ran since can be run again on them. `undo`: the other ranks undo the cell in which these died, and give them copies as `copy`. */
@@ -1410,6 +1372,44 @@ export interface IVerdict {
   could_join?: RankSet;
   /** Which nodes cannot connect to each other, at which addresses, and what to do (`cut`). */
   paths?: string;
+}
+
+/** Completions at a cursor, in the format of Jupyter's complete_reply; positions are in characters. */
+export interface ICompletion {
+  matches: string[];
+  cursor_start: number;
+  cursor_end: number;
+  /** Of each match: function, class, module, instance, property, keyword; or empty. Left out while the rank runs a cell. */
+  types?: string[];
+  /** Of each match that is a function or class; or empty. */
+  signatures?: string[];
+}
+
+/** What is at a cursor, in the format of Jupyter's inspect_reply. */
+export interface IInspection {
+  found: boolean;
+  /** By MIME type; `text/plain` is what `name?` prints. */
+  data: Record<string, string>;
+  /** The rank runs a cell: it can only describe functions, classes and modules. */
+  busy: boolean;
+}
+
+/** The body of POST .../complete. */
+export interface ICompleteRequest {
+  /** The cell, at most 1 MiB. */
+  code: string;
+  /** The cursor, in characters; the end. */
+  cursor_pos?: number | null;
+}
+
+/** The body of POST .../inspect. */
+export interface IInspectRequest {
+  /** The cell, at most 1 MiB. */
+  code: string;
+  /** The cursor, in characters; the end. */
+  cursor_pos?: number | null;
+  /** 0: as `name?`; 1: as `name??`, with the source. */
+  detail?: number;
 }
 
 /** The body of POST .../park. */

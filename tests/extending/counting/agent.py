@@ -53,12 +53,16 @@ class CountingAgent(AgentPart):
         return {"known_ends": self.ends_at, "uses": self.uses, "restarted": self.restarted}
 
     def requests(self):
-        return {"count": self._count, "call": self._call, "use": self._use, "wait": self._wait}
+        return {"count": self._count, "call": self._call, "use": self._use, "typed": self._typed, "wait": self._wait}
 
     async def _use(self, header, _):
         """Count as used; `key` makes a retry harmless."""
         self.uses.append(header["as_what"])
         return self.core.group_answer()
+
+    async def _typed(self, _header, _):
+        self.core.used()
+        return answer()
 
     def interrupted(self, ranks):
         """Let the last rank go that waits, in place of an interrupt."""

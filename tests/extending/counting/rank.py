@@ -53,3 +53,6 @@ class CountingRank(RankPart):
 
     def idle_requests(self):
         return {"counted_idle": lambda header, _: {"cells": self.core.namespace["kept"] + header["more"]}}
+
+    def busy_requests(self):
+        return {"counted_idle": lambda header, _: {"cells": -header["more"]}}

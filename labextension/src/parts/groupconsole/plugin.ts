@@ -5,7 +5,6 @@ import { IEditorServices } from '@jupyterlab/codeeditor';
 import { ICompletionProviderManager } from '@jupyterlab/completer';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
-import { ITooltipManager } from '@jupyterlab/tooltip';
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
 import { consoleIcon } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
@@ -27,7 +26,6 @@ import type { GroupConsole } from './console';
 import { notifyError } from '../../widgets/base/errornote';
 import { mayTakeFocus } from '../../widgets/base/focus';
 import { GroupChoice } from '../../plugins/commands/groupchoice';
-import { inspectingKernel } from '../../model/targets/rankanswer';
 import { SelectionRunner } from './selection';
 
 const consolePlugin: JupyterFrontEndPlugin<void> = {
@@ -43,14 +41,7 @@ const consolePlugin: JupyterFrontEndPlugin<void> = {
     IRenderMimeRegistry,
     IEditorServices
   ],
-  optional: [
-    INotebookTracker,
-    ICompletionProviderManager,
-    ITooltipManager,
-    ILayoutRestorer,
-    ICommandPalette,
-    ITranslator
-  ],
+  optional: [INotebookTracker, ICompletionProviderManager, ILayoutRestorer, ICommandPalette, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     service: IDistService,
@@ -62,7 +53,6 @@ const consolePlugin: JupyterFrontEndPlugin<void> = {
     editors: IEditorServices,
     notebookTracker: INotebookTracker | null,
     completer: ICompletionProviderManager | null,
-    tooltips: ITooltipManager | null,
     restorer: ILayoutRestorer | null,
     palette: ICommandPalette | null,
     translator: ITranslator | null
@@ -94,7 +84,7 @@ const consolePlugin: JupyterFrontEndPlugin<void> = {
       execute: args => consoles.open(args).catch(notifyError)
     });
     palette?.addItem({ command: CommandIDs.openConsole, args: { isPalette: true }, category });
-    addKeyCommands(commands, tracker, service, completer, tooltips, trans);
+    addKeyCommands(commands, tracker, completer, trans);
     palette?.addItem({ command: CommandIDs.interruptConsole, category });
     const runner = new SelectionRunner(app, tracker, notebookTracker, choice, groups, trans);
     for (const command of [CommandIDs.runSelection, CommandIDs.runSelectionOn] as const) {
@@ -218,9 +208,7 @@ function restored(args: Record<string, unknown>): Pick<IOpened, 'path' | 'target
 function addKeyCommands(
   commands: CommandRegistry,
   tracker: WidgetTracker<GroupConsole>,
-  service: IDistService,
   completer: ICompletionProviderManager | null,
-  tooltips: ITooltipManager | null,
   trans: TranslationBundle
 ): void {
   const add = (id: string, label: string, execute: (panel: GroupConsole) => unknown): void => {
@@ -239,14 +227,6 @@ function addKeyCommands(
   add(CommandIDs.selectCompletion, trans.__('Accept the Completion in the Console on Ranks'), ({ id }) =>
     completer?.select(id)
   );
-  add(CommandIDs.inspectConsole, trans.__('Show Documentation in the Console on Ranks'), panel => {
-    const { content } = panel;
-    const editor = content.promptCell?.editor;
-    if (editor) {
-      const kernel = inspectingKernel(service, () => panel.rankPlace);
-      tooltips?.invoke({ anchor: content, editor, kernel, rendermime: content.rendermime });
-    }
-  });
 }
 
 export default consolePlugin;

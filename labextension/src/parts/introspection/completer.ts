@@ -1,8 +1,8 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICompletionProviderManager } from '@jupyterlab/completer';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { RankCompleter } from '../../model/targets/rankcompleter';
 import { IDistGroups, IDistService } from '../../tokens';
+import { RankCompleter } from './rankcompleter';
 
 /** Completes cells with the names of the ranks that they run on. */
 export const completerPlugin: JupyterFrontEndPlugin<void> = {

@@ -6,7 +6,7 @@ import type { IInspectionRequest, InspectionHandler } from '@jupyterlab/inspecto
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { IHasPlace, IRankPlace, placeOf } from '../../model/targets/cellplace';
 import type { IDistGroups, IDistService } from '../../tokens';
-import { inspectingKernel } from '../../model/targets/rankanswer';
+import { inspectingKernel } from './rankanswer';
 
 type Handler = typeof InspectionHandler;
 

@@ -229,16 +229,6 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'ranks', rank, 'kill'], body: {}, isKeyed: true }, retries);
   }
 
-  /** Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply. Attributes are completed while the rank is idle, only variables while it is busy. */
-  complete(group: string, rank: number, body: ICompleteRequest): Promise<ICompletion> {
-    return this.ask({ verb: 'POST', path: ['groups', group, 'ranks', rank, 'complete'], body });
-  }
-
-  /** Describe the name at the cursor, as `name?` does on a rank; as `name??` with `detail=1`. A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules. */
-  inspect(group: string, rank: number, body: IInspectRequest): Promise<IInspection> {
-    return this.ask({ verb: 'POST', path: ['groups', group, 'ranks', rank, 'inspect'], body });
-  }
-
   /** Send a message to a widget of a rank, which handles it when no cell runs there. The answer does not wait for the code that handles the message. */
   sendComm(group: string, rank: number, body: ICommRequest): Promise<ICommTaken> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'ranks', rank, 'comms'], body });
@@ -317,6 +307,16 @@ export abstract class Api {
   /** Return the versions of cells that ran on ranks since the last restart, and which ranks missed them. */
   drift(group: string): Promise<IDrift> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'drift'] });
+  }
+
+  /** Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply. Attributes are completed while the rank is idle, only variables while it is busy. */
+  complete(group: string, rank: number, body: ICompleteRequest): Promise<ICompletion> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'ranks', rank, 'complete'], body });
+  }
+
+  /** Describe the name at the cursor, as `name?` does on a rank; as `name??` with `detail=1`. A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules. */
+  inspect(group: string, rank: number, body: IInspectRequest): Promise<IInspection> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'ranks', rank, 'inspect'], body });
   }
 
   /** Give the devices of an idle group back; its ranks keep all variables. The next cell resumes it. */

@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, DistributedSampler, Subset
 from jupyter_dist.parts.checks.observing import sampling
 from jupyter_dist.parts.checks.observing.facts import Facts
 from jupyter_dist.parts.checks.reports import Distributed, Pass
-from jupyter_dist.rank.cells.introspection.generators import generator_of
+from jupyter_dist.rank.cells.looks.generators import generator_of
 from jupyter_dist.rank.cells.values.opening import attributes_of, is_one_of
 from jupyter_dist.rank.collectives.diagnosis.records import collectives_since
 from jupyter_dist.rank.guard import usercode

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
-from jupyter_dist.rank.cells.introspection.generators import generator_of
+from jupyter_dist.rank.cells.looks.generators import generator_of
 from jupyter_dist.rank.guard.own import os, signal
 from jupyter_dist.rank.state.process import settings
 

@@ -13,7 +13,7 @@ from jupyter_dist.rank.cells.shell import RankShell
 from .inspection import kind_of, signature_of, static_attribute, static_value
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models.models import CompletionModel
+    from jupyter_dist.parts.introspection.models import CompletionModel
 
 MAX_MATCHES = 2000
 MAX_SIGNATURES = 50  # each takes up to 0.1 ms, and users read the first ones

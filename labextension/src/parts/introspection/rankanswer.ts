@@ -1,6 +1,6 @@
 /** What JupyterLab asks a kernel about the name at a cursor, answered by a rank. */
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
-import type { IRankPlace } from './cellplace';
+import type { IRankPlace } from '../../model/targets/cellplace';
 import type { IDistService } from '../../tokens';
 
 type InspectContent = KernelMessage.IInspectRequestMsg['content'];

@@ -79,3 +79,12 @@ def test_a_completion_that_does_not_end_is_ended_by_an_interrupt(rank: RankClien
     rank.interrupt(execution_id)
     assert rank.result(execution_id).status in ("ok", "interrupted")
     assert rank.run("print('and goes on')").text() == "and goes on\n"
+
+
+def test_completions_see_the_context_variables_of_cells(shared: RankClient) -> None:
+    shared.run(
+        "import contextvars\nlevel = contextvars.ContextVar('level')\n"
+        "class Shown:\n    def __dir__(self): return [f'level_{level.get()}']\nshown = Shown()"
+    )
+    shared.run("level.set('quiet')", silent=True)
+    assert [match for match in complete(shared, "shown.level_")["matches"] if "quiet" in match]

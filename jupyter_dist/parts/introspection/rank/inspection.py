@@ -13,7 +13,7 @@ from IPython.utils.tokenutil import token_at_cursor
 from jupyter_dist.rank.cells.shell import RankShell
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models.models import Inspection
+    from jupyter_dist.parts.introspection.models import Inspection
 
 MAX_TEXT_CHARS = 100_000
 BUSY = "This rank is running a cell. It can answer when the cell has ended."

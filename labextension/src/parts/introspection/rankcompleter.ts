@@ -3,7 +3,7 @@ import type { CompletionHandler, ICompletionContext, ICompletionProvider } from 
 import { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDistGroups, IDistService } from '../../tokens';
-import { hasPlace, IRankPlace, placeOf } from './cellplace';
+import { hasPlace, IRankPlace, placeOf } from '../../model/targets/cellplace';
 
 /** JupyterLab's own providers have about 500: names of ranks come first. */
 const BEFORE_THE_KERNEL = 1000;
