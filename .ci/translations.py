@@ -53,12 +53,15 @@ def extracted() -> Catalog:
 def sentences_in(path: Path) -> Iterator[tuple[str, str | None]]:
     """Yield the templates in a Python file: literals in calls of functions of protocol/models/sentences.py."""
     source = path.read_text()
-    if not any(word in source for word in ("sentences import", "Option(", "matches(")):
+    if not any(word in source for word in ("sentences import", "Option(", "OptionField(", "matches(")):
         return
     for node in ast.walk(ast.parse(source)):
         name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
         if isinstance(node, ast.Call) and name == "templates":
             yield from ((str(arg.value), None) for arg in node.args if isinstance(arg, ast.Constant))
+        elif isinstance(node, ast.Call) and name == "OptionField":  # in forms: its label and its meaning
+            texts = {each.arg: each.value.value for each in node.keywords if isinstance(each.value, ast.Constant)}
+            yield from ((texts[key], None) for key in ("label", "start") if "label" in texts)
         elif isinstance(node, ast.Call) and name == "Option":  # of a launcher: its label and its help
             yield from ((arg.value, None) for arg in node.args[1:3] if isinstance(arg, ast.Constant))
         elif isinstance(node, ast.Call) and name in ("matches", "fault_of", "fault_in"):  # of a launcher's options

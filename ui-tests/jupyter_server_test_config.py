@@ -20,6 +20,7 @@ c.DistApp.presets = {  # noqa: F821
         "ranks_per_node": 1,
         "env": {"JUPYTER_DIST_OPTIONAL_PRELOAD": "numpy"},  # each node imports by itself
         "launcher_options": {"omp_threads": 3},
+        "save_every_seconds": 900,
     },
     "broken": {"walltime": 3},
 }

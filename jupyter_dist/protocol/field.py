@@ -15,9 +15,17 @@ class Field:
     """Describes a field besides its type: a sentence, and keywords of JSON Schema. For `Annotated`."""
 
     def __init__(
-        self, description: str = "", *, name: str = "", schema: Any = None, is_path: bool = False, **keywords: Any
+        self,
+        description: str = "",
+        *,
+        label: str = "",
+        name: str = "",
+        schema: Any = None,
+        is_path: bool = False,
+        **keywords: Any,
     ) -> None:
         self.description = description
+        self.label = label  # in forms
         self.name = name  # of the type in TypeScript
         self.schema = schema  # replaces the schema of the type
         self.is_path = is_path  # clients make it absolute for servers that may run in another folder

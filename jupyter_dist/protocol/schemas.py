@@ -108,15 +108,31 @@ def run_options_of_parts() -> dict[str, Schema]:
     return {name: schema_of(hint) for name, hint in declared_in_api("RUN_OPTIONS").items()}
 
 
+def options_by_part() -> dict[str, Any]:
+    """Return the dataclasses with the options of groups: `GROUP_OPTIONS` of each part, by its name, and the core's."""
+    modules = find_modules("api").modules.items()
+    of_parts = {name: module.GROUP_OPTIONS for name, module in modules if hasattr(module, "GROUP_OPTIONS")}
+    return {"": GroupOptions, **of_parts}
+
+
 def group_options() -> tuple[Any, ...]:
-    """Return the dataclasses with the options of groups: of the core, and `GROUP_OPTIONS` of each part."""
-    modules = find_modules("api").modules.values()
-    return GroupOptions, *(module.GROUP_OPTIONS for module in modules if hasattr(module, "GROUP_OPTIONS"))
+    """Return the dataclasses with the options of groups: of the core, and of each part."""
+    return tuple(options_by_part().values())
 
 
 def start_rows() -> list[OptionRow]:
     """Return the rows of options of groups that are options of a start, too."""
     return [row for kind in group_options() for row in rows(kind) if row.option.description]
+
+
+def form_rows() -> list[tuple[str, OptionRow]]:
+    """Return the options of a start that forms show by their rows alone, each with its part.
+
+    They are the options of groups, and of the others each with a label.
+    """
+    of_groups = [(part, row) for part, kind in options_by_part().items() for row in rows(kind)]
+    own = [("", row) for row in rows(requests.StartOptions) if row.option.label]
+    return [*((part, row) for part, row in of_groups if row.option.description), *own]
 
 
 def object_schema(model: Any, *, closed: bool = False) -> Schema:

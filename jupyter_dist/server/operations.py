@@ -11,6 +11,7 @@ from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION
 from .environments.environments import default_environment
 from .groups.manager import GroupManager
 from .groups.resolve import WantedGroup
+from .startrows import start_option_rows
 
 API_VERSION = 1
 
@@ -50,6 +51,11 @@ class ServerOperations:
     async def presets(self) -> machine.PresetsModel:
         """Return all presets."""
         return {"presets": await asyncio.to_thread(self._manager.presets.listed)}
+
+    async def start_options(self) -> machine.StartOptionRows:
+        """Return the options of a start that a form shows by their rows alone."""
+        defaults = self._manager.defaults
+        return {"options": start_option_rows({**vars(defaults), **defaults.of_parts})}
 
     async def prepared(self) -> machine.Prepared:
         """Return forkservers and waiting agents."""

@@ -1,6 +1,7 @@
 """Each option of a start is one row of StartOptions, and commands and `%dist_init` take all of them."""
 
 import argparse
+from typing import Literal
 
 import pytest
 
@@ -9,8 +10,10 @@ from jupyter_dist.cli.listing import COMMANDS
 from jupyter_dist.client.asynchronous.arguments import placed
 from jupyter_dist.client.startoptions import OPTIONS, add_start_options, given_options
 from jupyter_dist.magics.distmagics import init_parser
-from jupyter_dist.protocol.schemas import beginnings, fields_of
+from jupyter_dist.protocol.field import OptionField, OptionRow
+from jupyter_dist.protocol.schemas import beginnings, body_schema, fields_of, start_rows
 from jupyter_dist.protocol.wire.requests import StartOptions
+from jupyter_dist.server import startrows
 
 WORDS = """--environment base --accelerator cpu -d 0,1 -n 2 --preset debug --launcher slurm --launcher-option partition=gpu
 --launcher-option nodes=2 --num-nodes 2 --ranks-per-node 4,8 --backend gloo --notebook a.ipynb --env A=1 --env B=x=y
@@ -69,6 +72,39 @@ def test_rows_say_which_fields_are_paths(monkeypatch, tmp_path):
     assert placed(given, StartOptions, is_private=True) == {**given, "cwd": "/home/me/a"}
     assert placed(given, StartOptions, is_private=False) == given
     assert placed({}, StartOptions, is_private=True) == {}
+
+
+def test_forms_have_the_options_of_groups_with_the_limits_of_the_request():
+    models = {model["name"]: model for model in startrows.start_option_rows({})}
+    assert list(models) == [*(row.name for row in start_rows()), "python"]
+    schemas = body_schema(StartOptions)["properties"]
+    for name, model in models.items():
+        schema = schemas[name]
+        assert model["help"] == schema["description"]
+        assert (model["minimum"], model["maximum"]) == (schema.get("minimum"), schema.get("maximum")), name
+        assert model["max_length"] == schema.get("items", schema).get("maxLength"), name
+    assert all(row.option.label for row in start_rows()), "else pages show its name, in English alone"
+
+
+@pytest.mark.parametrize(
+    ("hint", "default", "kind", "choices"),
+    [
+        (Literal["fast", "exact"], "fast", "text", ["fast", "exact"]),
+        (list[str], ("a", "b"), "words", []),
+        (list[int], [], None, []),
+        (dict[str, str], {}, None, []),
+        (int | None, None, "integer", []),
+        (bool, False, "flag", []),
+    ],
+)
+def test_forms_have_a_field_for_the_usual_types_of_other_packages(hint, default, kind, choices, monkeypatch):
+    row = OptionRow("how_often", hint, OptionField(start="How often."), default)
+    monkeypatch.setattr(startrows, "form_rows", lambda: [("theirs", row)])
+    models = startrows.start_option_rows({})
+    assert [model["kind"] for model in models] == ([kind] if kind else [])
+    for model in models:
+        assert (model["part"], model["label"], model["choices"]) == ("theirs", "How often", choices)
+        assert model["default"] == (list(default) if isinstance(default, tuple) else default)
 
 
 @pytest.mark.parametrize(

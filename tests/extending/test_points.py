@@ -128,6 +128,10 @@ def test_an_option_of_a_part_of_another_package_is_a_row(server, group):
     assert [found["uptime_limit_seconds"] for found in options.values()] == [60, 90.0]
     with pytest.raises(HTTPError, match="400"):
         server.start(1, uptime_limit_seconds=-1)
+    (shown,) = (row for row in server.ask("GET", "start_options")["options"] if row["part"] == "uptime")
+    assert (shown["name"], shown["label"], shown["kind"]) == ("uptime_limit_seconds", "Say so after (s)", "number")
+    assert (shown["minimum"], shown["maximum"], shown["default"]) == (0, None, 90.0)
+    assert shown["help"].startswith("Say so when ranks have run for so long")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(server.home)])}
     code = "from jupyter_dist.cli.listing import COMMANDS; print(COMMANDS['start'].load()().parser().format_help())"
     help_ = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout

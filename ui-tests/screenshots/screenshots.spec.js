@@ -119,11 +119,10 @@ if rank == 0:
 
 /** Where the environment of whoever takes the pictures lies is nobody's business. */
 async function shortenPaths(page) {
-  await page.locator('.jpd-StartForm').evaluate(form => {
-    const texts = document.createTreeWalker(form, window.NodeFilter.SHOW_TEXT);
-    while (texts.nextNode()) {
-      texts.currentNode.data = texts.currentNode.data.replace(/\/\S*(?=\/\.venv\/)/, '~');
-    }
+  // In the answer, not in the form: a change of theme makes its elements again.
+  await page.route('**/jupyter-dist/api/environments*', async route => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: (await response.text()).replace(/\/[^"\s]*(?=\/\.venv\/)/g, '~') });
   });
 }
 
@@ -160,10 +159,13 @@ test('figure, long output, panel, form', async ({ page, request }) => {
   const long = await runCell(page, 2, 'ok');
   await long.node.getByText('in the log of rank').first().scrollIntoViewIfNeeded();
   await look(page, 'long-output');
+  await shortenPaths(page);
   await lab.execute(page, 'jupyter-dist:start-group');
   await page.waitForTimeout(1000);
-  await shortenPaths(page);
   await shoot(page, 'start-form', page.locator('.jpd-Sidebar'));
+  await page.getByText('More options', { exact: true }).click();
+  await page.getByLabel('Saves kept').fill('0'); // what is set stays unfolded when the theme changes
+  await look(page, 'more-options', page.locator('.jpd-StartForm'));
   await page.keyboard.press('Escape');
   await page.evaluate(() => {
     void window.jupyterapp.commands.execute('jupyter-dist:open-log', { group: 'train', rank: 1 });

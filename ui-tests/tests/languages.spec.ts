@@ -129,6 +129,9 @@ test('a page in German has no English text of ours', async ({ page }) => {
   await lab.execute(page, 'jupyter-dist:start-group');
   await expect(page.locator('.jpd-StartForm')).toBeVisible(); // until then, a line that it looks for environments
   await expectGerman(page, 'Umgebung');
+  await page.locator('.jpd-StartForm-more summary').last().click();
+  await page.getByLabel('Behaltene Stände').fill('0');
+  await expectGerman(page, 'Weitere Optionen', 'Sie muss von 1 bis 100 sein.');
   const labels = page.locator('.jpd-StartForm-row label');
   const cut = await labels.evaluateAll(all =>
     all.filter(node => node.scrollWidth > node.clientWidth + 1).map(node => node.textContent)
@@ -246,6 +249,8 @@ test('a slow cell, silent ranks, missing nodes and launchers have no English sen
     await expectNoEnglish(page, locale, code);
     await lab.execute(page, 'jupyter-dist:start-group');
     await page.locator('.jpd-StartForm-reasons summary').last().click();
+    await page.locator('.jpd-StartForm-more summary').last().click();
+    await page.locator('.jpd-StartForm-more:last-of-type input[type="number"]').first().fill('-1');
     await expect(page.locator('.jpd-StartForm-reasons li').filter({ hasText: 'PBS' })).toContainText('Jupyter');
     await expectNoEnglish(page, locale, [...code, ...others, ...launchers.flatMap(quotedByLauncher)]);
   }

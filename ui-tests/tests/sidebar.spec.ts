@@ -102,6 +102,7 @@ test('a preset fills in the form, and what few users need is under Advanced', as
   await expect(form.getByLabel('Threads of each rank')).toHaveValue('3');
   await expect(form.getByLabel('What is passed on')).toHaveAttribute('placeholder', 'all');
   await expect(form.getByLabel('Folder for logs')).toBeDisabled();
+  await expect(form.getByLabel('Save every (s)')).toHaveValue('900'); // unfolded, because it is set
   await form.getByLabel('Before the ranks').fill('export FROM_THE_FORM=one\nexport MORE=two');
   await form.getByLabel('Nodes', { exact: true }).fill('5');
   await form.getByRole('button', { name: 'Start', exact: true }).click();
@@ -115,6 +116,45 @@ test('a preset fills in the form, and what few users need is under Advanced', as
   const { id } = await answer.json();
   const view = await request.get(`/jupyter-dist/api/groups/preset/executions/${id}?wait=60`);
   expect(JSON.stringify(await view.json())).toContain('one two 3');
+  expect((await (await request.get('/jupyter-dist/api/groups/preset')).json()).self_saving.every_seconds).toBe(900);
+});
+
+test('more options have fields that are made of their rows', async ({ page, request }) => {
+  await command(page, 'jupyter-dist:start-group');
+  const form = page.getByRole('form', { name: 'Start a group of ranks' });
+  const start = form.getByRole('button', { name: 'Start', exact: true });
+  const kept = form.getByLabel('Saves kept');
+  await form.getByLabel('Name', { exact: true }).fill('kept');
+  await form.getByLabel('Ranks', { exact: true }).fill('2');
+  await expect(kept).toBeHidden();
+  await form.getByText('More options', { exact: true }).click();
+  await expect(kept).toHaveAttribute('placeholder', '2'); // the server's default
+  await expect(kept).toHaveAccessibleDescription(/How many of these saves are kept/);
+  await expect(form.getByLabel('Check training')).toBeChecked();
+  await kept.fill('0');
+  await expect(form.getByText('Enter a whole number. It must be from 1 to 100.')).toBeVisible();
+  await expect(kept).toHaveAttribute('aria-invalid', 'true');
+  await expect(start).toBeDisabled();
+  await kept.fill(''); // the field stays, though nothing is set any more
+  await expect(start).toBeEnabled();
+  await kept.pressSequentially('1e'); // no number: the browser hides what it is
+  await expect(form.getByText('Enter a whole number. It must be from 1 to 100.')).toBeVisible();
+  await kept.fill('5');
+  await form.getByLabel('Save every (s)').fill('600.5');
+  await form.getByLabel('Check training').uncheck();
+  await form.getByLabel('Check training').check();
+  const asked = page.waitForRequest(
+    each => each.method() === 'POST' && new URL(each.url()).pathname.endsWith('/groups')
+  );
+  await start.click();
+  const body = (await asked).postDataJSON();
+  expect(body).toMatchObject({ saves_kept: 5, save_every_seconds: 600.5 });
+  for (const unchanged of ['checks', 'park', 'park_after_seconds', 'save_before_end_seconds', 'python']) {
+    expect(body).not.toHaveProperty(unchanged);
+  }
+  await expect(card(page, 'kept').locator('.jpd-RankRow[data-state="idle"]')).toHaveCount(2);
+  const group = await (await request.get('/jupyter-dist/api/groups/kept')).json();
+  expect(group.self_saving).toMatchObject({ every_seconds: 600.5, kept: 5 });
 });
 
 /** Ends the node agents of a group, as an engine does when it ends their job. */

@@ -1523,6 +1523,38 @@ class StacksInfo(ApiObject):
     stacks: list[RankStackInfo]
 
 
+class StartOptionRowInfo(ApiObject):
+    """An option of a start that a form can show by its row alone.
+
+    Attributes:
+        name: The name in start requests.
+        part: The part that has it; empty: none.
+        kind: `words`: a list of texts.
+        choices: All values of a text; empty: anything.
+        max_length: Of a text, or of each of the words, in characters.
+        default: What a start has that leaves it out, as the server is configured; null: nothing.
+    """
+
+    name: str
+    part: str
+    label: str
+    label_words: list[WordsInfo] | None
+    help: str
+    help_words: list[WordsInfo] | None
+    kind: Literal["text", "integer", "number", "flag", "words"]
+    choices: list[str]
+    minimum: float | None
+    maximum: float | None
+    max_length: int | None
+    default: Any
+
+
+class StartOptionRowsInfo(ApiObject):
+    """The options of a start that a form can show by their rows alone."""
+
+    options: list[StartOptionRowInfo]
+
+
 class StepTimesInfo(ApiObject):
     """The steps of a loop, found by the recurring sequence of its collectives, or named by `track(step=...)`.
 

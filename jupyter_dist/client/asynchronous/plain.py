@@ -54,6 +54,13 @@ class PlainAsyncClient(Caller):
         """Return the presets: named options of a start, which an administrator or the user has written."""
         return listed(infos.PresetInfo, (await self._call("presets"))["presets"])
 
+    async def start_options(self) -> ApiList[infos.StartOptionRowInfo]:
+        """Return the options of a start that a form can show by their rows alone, with the server's defaults.
+
+        Where a group runs is not among them: see environments, devices, launchers.
+        """
+        return listed(infos.StartOptionRowInfo, (await self._call("start_options"))["options"])
+
     async def prepared(self) -> ApiList[infos.PreparedProcessInfo]:
         """Return the processes that are kept to make the next start faster, with their memory."""
         return listed(infos.PreparedProcessInfo, (await self._call("prepared"))["processes"])

@@ -65,6 +65,13 @@ class BlockingClient:
         """Return the presets: named options of a start, which an administrator or the user has written."""
         return self._loop.run(self._client.presets())
 
+    def start_options(self) -> ApiList[infos.StartOptionRowInfo]:
+        """Return the options of a start that a form can show by their rows alone, with the server's defaults.
+
+        Where a group runs is not among them: see environments, devices, launchers.
+        """
+        return self._loop.run(self._client.start_options())
+
     def prepared(self) -> ApiList[infos.PreparedProcessInfo]:
         """Return the processes that are kept to make the next start faster, with their memory."""
         return self._loop.run(self._client.prepared())

@@ -18,5 +18,6 @@ class ChecksOptions:
             "Whether the training in the cells of new groups is checked: ranks compare batches, gradients and"
             " parameters in some steps, within 0.5 % of the time.",
             start="Whether the training in cells is checked. By default the server's setting.",
+            label="Check training",
         ),
     ] = True

@@ -17,6 +17,7 @@ class ParkingOptions:
         list[str],
         OptionField(
             start="Idle groups, by name or id, that are parked before: the group needs their devices.",
+            label="Park first",
             schema={"type": "array", "items": {"type": "string", "maxLength": 200}, "maxItems": 100},
             metavar="GROUP",
             is_once=True,
@@ -29,6 +30,7 @@ class ParkingOptions:
             " back, keeps all variables, and the next cell resumes it. 0: groups are parked on request alone.",
             start="Park the group when nobody has used it for so long; 0: never. By default the server's setting for "
             "groups on devices. A group on CPU is parked into files.",
+            label="Park after (s)",
             minimum=0,
             maximum=MAX_GRACE_SECONDS,
         ),

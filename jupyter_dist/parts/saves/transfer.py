@@ -86,6 +86,7 @@ class SavesOptions:
             "How often a group saves all variables by itself, in seconds, if cells have run since. 0: never.",
             start="Save the group by itself so often, if cells have run since; 0: never. By default the server's "
             "setting.",
+            label="Save every (s)",
             minimum=0,
             maximum=MAX_GRACE_SECONDS,
         ),
@@ -97,6 +98,7 @@ class SavesOptions:
             " that run then are interrupted. 0: never.",
             start="Save the group by itself so long before its allocation ends, and interrupt cells for that; 0: "
             "never. By default the server's setting.",
+            label="Save before end (s)",
             minimum=0,
             maximum=MAX_GRACE_SECONDS,
         ),
@@ -106,6 +108,7 @@ class SavesOptions:
         OptionField(
             "How many of the saves that a group makes by itself are kept. Saves on request are not deleted.",
             start="How many of these saves are kept; other saves are not deleted.",
+            label="Saves kept",
             minimum=1,
             maximum=100,
         ),

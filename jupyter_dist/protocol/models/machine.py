@@ -205,6 +205,29 @@ class LauncherStatus(TypedDict):
     options: list[LauncherOption]
 
 
+class StartOptionRow(TypedDict):
+    """An option of a start that a form can show by its row alone."""
+
+    name: Annotated[str, Field("The name in start requests.")]
+    part: Annotated[str, Field("The part that has it; empty: none.")]
+    label: str
+    label_words: NotRequired[list[Words] | None]
+    help: str
+    help_words: NotRequired[list[Words] | None]
+    kind: Annotated[Literal["text", "integer", "number", "flag", "words"], Field("`words`: a list of texts.")]
+    choices: Annotated[list[str], Field("All values of a text; empty: anything.")]
+    minimum: float | None
+    maximum: float | None
+    max_length: Annotated[int | None, Field("Of a text, or of each of the words, in characters.")]
+    default: Annotated[Any, Field("What a start has that leaves it out, as the server is configured; null: nothing.")]
+
+
+class StartOptionRows(TypedDict):
+    """The options of a start that a form can show by their rows alone."""
+
+    options: list[StartOptionRow]
+
+
 class Preset(TypedDict):
     """Named options of a start."""
 

@@ -74,6 +74,15 @@ SERVER_OPERATIONS = (
         command="presets",
     ),
     Operation(
+        name="start_options",
+        verb="get",
+        path="start_options",
+        right="read",
+        sentence="Return the options of a start that a form can show by their rows alone, with the server's defaults.",
+        details="Where a group runs is not among them: see environments, devices, launchers.",
+        answer=Answer("Options", machine.StartOptionRows, field="options"),
+    ),
+    Operation(
         name="prepared",
         verb="get",
         path="prepared",

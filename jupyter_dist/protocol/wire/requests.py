@@ -130,7 +130,11 @@ class StartOptions:
     ] = None
     python: Annotated[
         str | None,
-        OptionField(start="The absolute path of an interpreter, instead of an environment.", maxLength=MAX_PATH),
+        OptionField(
+            start="The absolute path of an interpreter, instead of an environment.",
+            label="Interpreter",
+            maxLength=MAX_PATH,
+        ),
     ] = None
     accelerator: Annotated[str, _one_of(ACCELERATOR_CHOICES)] = "auto"
     devices: Annotated[

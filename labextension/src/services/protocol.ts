@@ -774,6 +774,33 @@ export interface ILauncherStatus {
   options: ILauncherOption[];
 }
 
+/** An option of a start that a form can show by its row alone. */
+export interface IStartOptionRow {
+  /** The name in start requests. */
+  name: string;
+  /** The part that has it; empty: none. */
+  part: string;
+  label: string;
+  label_words?: IWords[] | null;
+  help: string;
+  help_words?: IWords[] | null;
+  /** `words`: a list of texts. */
+  kind: 'text' | 'integer' | 'number' | 'flag' | 'words';
+  /** All values of a text; empty: anything. */
+  choices: string[];
+  minimum: number | null;
+  maximum: number | null;
+  /** Of a text, or of each of the words, in characters. */
+  max_length: number | null;
+  /** What a start has that leaves it out, as the server is configured; null: nothing. */
+  default: unknown;
+}
+
+/** The options of a start that a form can show by their rows alone. */
+export interface IStartOptionRows {
+  options: IStartOptionRow[];
+}
+
 /** Named options of a start. */
 export interface IPreset {
   /** The name in start requests: `preset`. */

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
-import type { IDevice, IEnvironment, IGroup, ILauncherStatus } from '../../services/protocol';
+import type { IDevice, IEnvironment, IGroup, ILauncherStatus, IStartOptionRow } from '../../services/protocol';
 import { freeName } from './groups';
+import { shownValue } from './startoptions';
 import {
   backendsOf,
   defaultForm,
@@ -29,6 +30,7 @@ function world(changes: Partial<IStartWorld> = {}): IStartWorld {
     groups: [train],
     launchers: [],
     presets: [],
+    options: [],
     ...changes
   };
 }
@@ -177,6 +179,19 @@ it('is filled in by a preset, whose other options are sent as they are', () => {
   expect(form.options).toEqual({ partition: 'debug', extra_arguments: '["--switches=1","a b"]' });
   expect(startRequest({ ...form, nodes: '2' }, here, null)).toMatchObject({ num_nodes: 2, park_after_seconds: 60 });
   expect(presetForm(form, here, initial, '')).toEqual({ ...initial, name: 'mine' });
+});
+
+it('shows what a preset has for more options, sends what was typed, and is wrong with one out of its limits', () => {
+  const park = { name: 'park_after_seconds', kind: 'number', minimum: 0, maximum: 100 } as IStartOptionRow;
+  const here = world({ presets: [debug], options: [park] });
+  const initial = defaultForm(here, 'python3', 2);
+  const form = presetForm(initial, here, initial, 'debug');
+  expect(shownValue(park, form.more)).toBe('60');
+  const typed = (text: string) => ({ ...form, launcher: 'local', more: { ...form.more, park_after_seconds: text } });
+  expect(startRequest(typed('7.5'), here, null)).toMatchObject({ park_after_seconds: 7.5 });
+  expect(startRequest(typed(''), here, null)).not.toHaveProperty('park_after_seconds');
+  expect(problems(typed('7.5'), here)).toEqual({});
+  expect(problems(typed('101'), here)).toEqual({ more: 'option-invalid' });
 });
 
 it("shows a switch as the administrator has set it, and sends the user's choice", () => {

@@ -8,10 +8,12 @@ import type {
   ILauncherOption,
   ILauncherStatus,
   IPreset,
+  IStartOptionRow,
   IStartRequest
 } from '../../services/protocol';
 import { freeName, isGone } from './groups';
-import { readWanted, sizeOf } from './wanted';
+import { isWrong, type OptionValues, requestedOptions } from './startoptions';
+import { isWantedField, readWanted, sizeOf } from './wanted';
 
 /** Of ranks on the CPU. */
 const CPU_BACKENDS: readonly string[] = ['gloo'];
@@ -20,8 +22,8 @@ export interface IStartForm {
   readonly name: string;
   /** The name of the preset that was chosen last; empty: none. */
   readonly preset: string;
-  /** Fields of that preset for which the form has no field. */
-  readonly more: IStartRequest;
+  /** The options that are shown by their rows, and what the preset has for options without a field. */
+  readonly more: OptionValues;
   readonly environment: string;
   /** `auto`, `cpu`, or the name of an accelerator. */
   readonly accelerator: string;
@@ -59,6 +61,7 @@ export type StartProblem =
   | 'launcher-unusable'
   | 'launcher-unknown'
   | 'backend-not-here'
+  | 'option-invalid'
   | 'variables-invalid';
 
 export type StartProblems = Partial<Record<keyof IStartForm, StartProblem>>;
@@ -72,6 +75,8 @@ export interface IStartWorld {
   readonly launchers: readonly ILauncherStatus[] | null;
   /** Empty until they are known, and on servers without any. */
   readonly presets: readonly IPreset[];
+  /** Empty until they are known. */
+  readonly options: readonly IStartOptionRow[];
 }
 
 export const MAX_RANKS = 256;
@@ -142,6 +147,9 @@ export function problems(form: IStartForm, world: IStartWorld): StartProblems {
   if (readVariables(form.env) === null) {
     found.env = 'variables-invalid';
   }
+  if (world.options.some(row => isWrong(row, form.more))) {
+    found.more = 'option-invalid';
+  }
   if (isOnNodes(form)) {
     return { ...found, ...nodeProblems(form, world) };
   }
@@ -152,7 +160,7 @@ export function problems(form: IStartForm, world: IStartWorld): StartProblems {
 /** The body of the request, for a form without problems. */
 export function startRequest(form: IStartForm, world: IStartWorld, notebook: string | null): IStartRequest {
   const request: IStartRequest = {
-    ...form.more,
+    ...requestedOptions(world.options, form.more),
     environment: form.environment,
     accelerator: form.accelerator,
     backend: form.backend
@@ -233,7 +241,7 @@ export function filledForm(form: IStartForm, wanted: FilledForm | null): IStartF
 export function presetForm(form: IStartForm, world: IStartWorld, initial: IStartForm, name: string): IStartForm {
   const options = world.presets.find(preset => preset.name === name)?.options ?? {};
   const wanted = options as IWantedGroup & { cwd?: string };
-  const more = Object.entries(options).filter(([field]) => !SHOWN.includes(field));
+  const more = Object.entries(options).filter(([field]) => field !== 'cwd' && !isWantedField(field));
   return {
     ...filledForm({ ...initial, devices: form.devices }, { ...wanted, name: form.name }),
     preset: name,
@@ -246,21 +254,6 @@ export function presetForm(form: IStartForm, world: IStartWorld, initial: IStart
 export function shownOption(form: IStartForm, option: ILauncherOption): string {
   return form.options[option.name] ?? (option.kind === 'flag' ? option.default : '');
 }
-
-/** The fields of a preset that the form shows. */
-const SHOWN: readonly string[] = [
-  'environment',
-  'accelerator',
-  'devices',
-  'num_ranks',
-  'launcher',
-  'launcher_options',
-  'num_nodes',
-  'ranks_per_node',
-  'backend',
-  'cwd',
-  'env'
-];
 
 /** The fields of a group on nodes; none if it is on the server's machine. */
 function nodesOf({ launcher, launcher_options, num_nodes, ranks_per_node }: IWantedGroup): Partial<IStartForm> {

@@ -37,6 +37,11 @@ const VALID: { [field in keyof Required<IWantedGroup>]: (value: unknown) => bool
   ranks_per_node: value => isRanksOfNode(value) || isRanksOfNodes(value)
 };
 
+/** Whether a notebook can want this field of a start: the form has a field that was designed for it. */
+export function isWantedField(name: string): boolean {
+  return Object.keys(VALID).includes(name);
+}
+
 /** The wanted group in the metadata of a notebook. */
 export function readWanted(value: unknown): IReadWanted {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {

@@ -62,6 +62,7 @@ import type {
   IShutdown,
   IStacks,
   IStartAgainRequest,
+  IStartOptionRows,
   IStartRequest,
   IStatusQuery,
   IUndoRequest,
@@ -137,6 +138,11 @@ export abstract class Api {
   /** Return the presets: named options of a start, which an administrator or the user has written. */
   presets(): Promise<IPresets> {
     return this.ask({ verb: 'GET', path: ['presets'] });
+  }
+
+  /** Return the options of a start that a form can show by their rows alone, with the server's defaults. Where a group runs is not among them: see environments, devices, launchers. */
+  startOptions(): Promise<IStartOptionRows> {
+    return this.ask({ verb: 'GET', path: ['start_options'] });
   }
 
   /** Return the processes that are kept to make the next start faster, with their memory. */

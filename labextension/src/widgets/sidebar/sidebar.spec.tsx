@@ -27,7 +27,7 @@ const REFUSED = new DistError({ code: 'bad_directory', message: 'There is no fol
 /** What the server has not answered yet. */
 let starts: PromiseDelegate<IGroup>[];
 let environments: Promise<void>;
-/** What the next questions for launchers and presets are refused with. */
+/** What the next questions for launchers, presets and more options are refused with. */
 let refusals: DistError[];
 let launchers: Partial<ILauncherStatus>[];
 let known: PromiseDelegate<void>;
@@ -60,6 +60,7 @@ beforeEach(() => {
     },
     launchers: () => orRefused({ launchers }),
     presets: () => orRefused({ presets: [] }),
+    startOptions: () => orRefused({ options: [] }),
     devices: () => new Promise(() => undefined),
     subscribe: () => ({ dispose: () => undefined }),
     start: () => {
@@ -191,7 +192,7 @@ describe('the choices of the form', () => {
   it('that could not be listed are no empty list: the failure is shown until the server has answered', async () => {
     const failed = new PromiseDelegate<void>();
     environments = failed.promise;
-    refusals = [LOST, LOST];
+    refusals = [LOST, LOST, LOST];
     launchers = [LOCAL];
     void sidebar.openForm('a.ipynb');
     await expect.poll(() => texts('.jpd-Sidebar-quiet')).toContain('Looking for Python environments\u2026');
@@ -200,7 +201,7 @@ describe('the choices of the form', () => {
     expect(failures()[0].textContent).toBe('The Python environments could not be listed. The server did not answer.');
     environments = Promise.resolve();
     press('Try again');
-    await expect.poll(() => failures().length).toBe(2); // launchers and presets
+    await expect.poll(() => failures().length).toBe(3); // launchers, presets and more options
     // All of them are asked for again by themselves.
     await expect.poll(() => failures().length).toBe(0);
     expect(texts('option')).toContain(MACHINE);

@@ -15,6 +15,8 @@ interface IRowProps {
   readonly label: string;
   readonly problem: StartProblem | undefined;
   readonly note?: string;
+  /** What the field means. */
+  readonly help?: string;
   /** The server's description of the problem, if it has one. */
   readonly words?: string | null;
   /** All choices, with the reasons why some of them are disabled. */
@@ -28,19 +30,29 @@ export interface IChoiceReason {
   readonly reason: string | null;
 }
 
-export function Row({ label, problem, note, words, unusable, children }: IRowProps): React.ReactElement {
+export function Row({ label, problem, note, help, words, unusable, children }: IRowProps): React.ReactElement {
   const id = useId();
   const described = problem || note ? `${id}-note` : undefined;
+  const explained = help ? `${id}-help` : undefined;
   return (
     <div className="jpd-StartForm-row">
       <label htmlFor={id}>{label}</label>
-      {children({ id, 'aria-invalid': problem !== undefined, 'aria-describedby': described })}
+      {children({
+        id,
+        'aria-invalid': problem !== undefined,
+        'aria-describedby': [described, explained].filter(Boolean).join(' ') || undefined
+      })}
       {note && !problem && (
         <p className="jpd-StartForm-note" id={described} title={note}>
           <bdi>{note}</bdi>
         </p>
       )}
       <Problem problem={problem} words={words} id={described} />
+      {help && (
+        <p className="jpd-StartForm-help" id={explained}>
+          {help}
+        </p>
+      )}
       <Reasons choices={unusable ?? []} />
     </div>
   );
@@ -120,6 +132,7 @@ function problemWords(trans: TranslationBundle, problem: StartProblem): string {
     'launcher-unusable': trans.__('It cannot be used here.'),
     'launcher-unknown': trans.__('It is not known yet whether it can be used here.'),
     'variables-invalid': trans.__('Enter NAME=value, one in a line, at most %1.', MAX_VARIABLES),
+    'option-invalid': trans.__('This cannot be used.'),
     'backend-not-here': trans.__('This accelerator does not use that backend; choose automatic.')
   };
   return words[problem];

@@ -12,7 +12,7 @@ import {
   sized,
   startRequest
 } from '../../../model/groups/startvalues';
-import type { IEnvironment, ILaunchers, IPresets, IStartRequest } from '../../../services/protocol';
+import type { IEnvironment, ILaunchers, IPresets, IStartOptionRows, IStartRequest } from '../../../services/protocol';
 import { ErrorNote, NotAnswered } from '../../base/errornote';
 import { useSignal, useAsked } from '../../base/hooks';
 import { ISidebarContext, useSidebar } from '../context';
@@ -24,10 +24,12 @@ import {
   DevicesField,
   DirectoryField,
   EnvironmentField,
+  type IFieldProps,
   NameField,
   RanksField,
   VariablesField
 } from './startfields';
+import { MoreFields } from './morefields';
 import { LauncherField, NodesField, OptionFields } from './nodefields';
 import { PresetField } from './presetfield';
 
@@ -78,7 +80,8 @@ function Fields({ environments, preferred, ranks, open, onClose, onSubmit }: IFi
   const { trans } = sidebar;
   const launchers = useAsked(() => sidebar.service.launchers());
   const presets = useAsked(() => sidebar.service.presets());
-  const world = useWorld(sidebar, environments, launchers.answer, presets.answer);
+  const options = useAsked(() => sidebar.service.startOptions());
+  const world = useWorld(sidebar, environments, launchers.answer, presets.answer, options.answer);
   const [form, set] = useFields(open, sidebar.devices.devices !== null, () => defaultForm(world, preferred, ranks));
   const node = useShown(open);
   useSignal(open.changed);
@@ -112,12 +115,8 @@ function Fields({ environments, preferred, ranks, open, onClose, onSubmit }: IFi
       <AcceleratorField {...field} />
       {acceleratorOf(form, world) && !isOnNodes(form) ? <DevicesField {...field} /> : <RanksField {...field} />}
       {isOnNodes(form) && <OptionFields {...field} />}
-      <details className="jpd-StartForm-more" open={form.env !== '' || undefined}>
-        <summary>{trans.__('Backend, folder and variables')}</summary>
-        <BackendField {...field} />
-        <DirectoryField {...field} />
-        <VariablesField {...field} />
-      </details>
+      <RareFields {...field} />
+      <MoreFields {...field} asked={options} />
       {open.error && <ErrorNote error={open.error} />}
       <div className="jpd-StartForm-buttons">
         <CancelButton onClose={onClose} />
@@ -131,6 +130,18 @@ function Fields({ environments, preferred, ranks, open, onClose, onSubmit }: IFi
         </Button>
       </div>
     </form>
+  );
+}
+
+function RareFields(props: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  return (
+    <details className="jpd-StartForm-more" open={props.form.env !== '' || undefined}>
+      <summary>{trans.__('Backend, folder and variables')}</summary>
+      <BackendField {...props} />
+      <DirectoryField {...props} />
+      <VariablesField {...props} />
+    </details>
   );
 }
 
@@ -204,7 +215,8 @@ function useWorld(
   sidebar: ISidebarContext,
   environments: readonly IEnvironment[],
   launchers: ILaunchers | null,
-  presets: IPresets | null
+  presets: IPresets | null,
+  options: IStartOptionRows | null
 ): IStartWorld {
   useSignal(sidebar.devices.changed);
   useSignal(sidebar.groups.changed);
@@ -213,6 +225,7 @@ function useWorld(
     devices: sidebar.devices.devices?.devices ?? [],
     groups: sidebar.groups.groups,
     launchers: launchers?.launchers ?? null,
-    presets: presets?.presets ?? []
+    presets: presets?.presets ?? [],
+    options: options?.options ?? []
   };
 }
