@@ -17,7 +17,7 @@ from typing_extensions import NotRequired, get_type_hints
 
 from jupyter_dist.protocol import states
 from jupyter_dist.protocol.field import Field
-from jupyter_dist.protocol.models import machine, models
+from jupyter_dist.protocol.models import differences, machine, models
 from jupyter_dist.protocol.operations import OPERATIONS, PARAMETERS, Operation
 from jupyter_dist.protocol.parts import find_modules
 from jupyter_dist.protocol.schemas import beginnings, fields_of, replace_options, replace_states, schema_name, types_in
@@ -174,7 +174,8 @@ def infos_source() -> str:
     of_parts = [
         model for module in find_modules("models").modules.values() for model in types_in(module) if model not in sent
     ]
-    for root in (*(each.answer.model for each in OPERATIONS), machine.MemorySample, *of_parts):
+    of_core = machine.MemorySample, differences.ComparisonModel  # without a part that answers with it, too
+    for root in (*(each.answer.model for each in OPERATIONS), *of_core, *of_parts):
         _reach(root, found)
     return INFOS_HEAD + "".join(_class_source(found[name]) for name in sorted(found))
 

@@ -21,6 +21,7 @@ from shared import SharedAgent, SharedServer
 
 from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
 
+PARTS = Path(REPOSITORY, "jupyter_dist", "parts")
 _OWN_BASE = pytest.StashKey[str]()
 pytest_plugins = ("pytest_jupyter.jupyter_server",)
 
@@ -111,12 +112,16 @@ LONG = (
 
 
 def pytest_collection_modifyitems(items):
-    """Long files first. Tests marked `gpu` are skipped where the NVIDIA driver is not."""
+    """Long files first. Tests marked `gpu` are skipped where the NVIDIA driver is not, and `part` without that part."""
     items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
     if not Path("/dev/nvidiactl").exists():
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))
+    for item in items:
+        needed = {name for marker in item.iter_markers("part") for name in marker.args}
+        if missing := sorted(name for name in needed if not (PARTS / name).is_dir()):
+            item.add_marker(pytest.mark.skip(reason=f"without the part {missing[0]}"))
 
 
 def pytest_collection_finish():

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import re
 import signal
 import sys
@@ -16,6 +15,7 @@ from jupyter_dist.cli.commands.logs import record_text
 from jupyter_dist.client.startoptions import add_start_options
 from jupyter_dist.magics.distmagics import init_parser
 from jupyter_dist.magics.failures import DistError
+from jupyter_dist.protocol.operations import OPERATIONS
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
@@ -34,13 +34,6 @@ def test_a_command_that_does_not_exist_is_named(dist):
     assert "usage: jupyter dist COMMAND" in done.stdout
 
 
-def test_a_group_that_a_command_answers_is_printed_as_its_status(dist, group):
-    assert f"Group '{group.name}': park" in dist("park", group.name, "--to", "file").stdout
-    until(lambda: group.status().state == "parked")
-    assert f"Group '{group.name}'" in dist("resume", group.name).stdout.splitlines()[0]
-    assert "{" not in dist("resume", group.name).stdout
-
-
 def test_without_a_command_they_are_named(dist):
     said = dist(status=2).stdout
     assert "usage: jupyter dist COMMAND" in said
@@ -52,14 +45,12 @@ def test_without_a_command_they_are_named(dist):
         "exec",
         "run",
         "logs",
-        "mcp",
         "stacks",
         "samples",
-        "curves",
-        "pace",
         "stop",
         "doctor",
         "completion",
+        *(operation.command for operation in OPERATIONS if operation.command),
     ):
         assert f"  {word} " in said
 
@@ -122,14 +113,6 @@ def test_list_status_and_logs(dist, group):
     assert "--- [" in dist("logs", "--rank", "1").stdout
     assert "to the log\n1\n--- ok" in dist("logs", "--rank", "1").stdout
     assert json.loads(dist("logs", "--json").stdout.splitlines()[-1])["kind"] == "end"
-
-
-def test_curves_of_a_cell(dist, group):
-    ran = group.run("for i in range(4): print('step', i, 'loss', 1 / (i + 1) + rank)").execution["id"]
-    assert "loss   ranks 0-1  4        0-3    1.5    0.75  0.25    2" in dist("curves").stdout
-    csv = dist("curves", "--execution", ran, "--csv").stdout.splitlines()
-    assert csv[:2] == ["curve,step,rank,value", "loss,0,0,1.0"]
-    assert json.loads(dist("curves", "--json").stdout)["curves"][0]["ranks"][1]["values"][0] == 2.0
 
 
 def test_logs_are_followed_until_ctrl_c(group, own_runtime):
@@ -275,38 +258,3 @@ def test_nothing_is_left_of_a_command_that_is_ended_while_its_group_starts(clien
 def test_records_as_text():
     assert record_text({"kind": "note", "text": "The rank died."}) == "--- The rank died.\n"
     assert record_text({"kind": "begin", "code": "", "execution_count": 3}) == "--- [3] \n"
-
-
-def test_undo_of_the_last_cell(dist, group):
-    group.run("numbers = [1]", keep_undo=True)
-    group.run("numbers.append(2)", keep_undo=True)
-    assert "numbers.append(2)" in dist("undoable", "from-shell").stdout
-    assert "Undone: cell" in dist("undo", "-g", "from-shell").stdout
-    assert "Done again: cell" in dist("redo", "-g", "from-shell").stdout
-    assert group.gather("numbers") == {0: [1, 2], 1: [1, 2]}
-    assert "Undone: cell" in dist("undo", "-g", "from-shell").stdout
-    assert group.gather("numbers") == {0: [1], 1: [1]}
-    assert "can be undone, not 9" in dist("undo", "9", "-g", "from-shell", status=1).stderr
-
-
-def test_a_group_is_saved_listed_restored_and_the_save_deleted(dist, group, tmp_path):
-    group.run("kept = 3", check=True)
-    place = ("--folder", str(tmp_path / "saves"))
-    assert dist("save", "half", "-g", group.name, *place).stdout.startswith("Saved 'half': ")
-    assert json.loads(dist("saves", *place, "--json").stdout)["saves"][0]["world_size"] == 2
-    group.run("kept = 0", check=True)
-    assert dist("restore", "half", "-g", group.name, *place).stdout.startswith("Restored 'half': ")
-    assert group.gather("kept") == {0: 3, 1: 3}
-    assert re.match(rf"from-shell, 2 ranks: 'half' of .* in {place[1]}", dist("last-saves").stdout)
-    dist("save", "first", "-g", group.name)
-    assert re.match(r"Group 'again': 2 ranks ready", dist("start", "again", "--restore", "first").stdout)
-    assert "3" in dist("exec", "-g", "again", "print(kept)").stdout
-    os.kill(group.client.attach("again").status().ranks[1].pid, signal.SIGKILL)
-    until(lambda: group.client.attach("again").status().state == "degraded")
-    assert "of the save 'first'." in dist("replace", "again", "--state", "save", "--save", "first").stdout
-    assert "3" in dist("exec", "-g", "again", "-r", "1", "print(kept)").stdout
-    dist("stop", "again")
-    assert "freed bytes: " in dist("delete-save", "half", *place).stdout
-    assert dist("saves", *place).stdout == "There are no saves.\n"
-    refused = dist("restore", "half", "-g", group.name, *place, status=1)
-    assert refused.stderr.startswith("jupyter dist restore: There is no save 'half'")

@@ -7,6 +7,7 @@ from jupyter_dist.cli.commands.operation import OperationCommand
 from jupyter_dist.cli.listing import COMMANDS
 from jupyter_dist.client.answers.texts import fields_text
 from jupyter_dist.protocol.operations import OPERATIONS
+from jupyter_dist.protocol.schemas import fields_of
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -19,13 +20,14 @@ def test_each_command_has_a_class_that_knows_its_name(name):
 
 def test_an_operation_with_a_command_has_one_with_its_arguments():
     named = [operation for operation in OPERATIONS if operation.command]
-    assert {"stacks", "park"} <= {operation.command for operation in named}
+    assert {"stacks", "verdicts"} <= {operation.command for operation in named}
     for operation in named:
         command = COMMANDS[operation.command].load()
         assert issubclass(command, OperationCommand)
         assert command.operation is operation
-    options = COMMANDS["park"].load()().parser().parse_args(["t", "--to", "file"])
-    assert (options.group, options.to) == ("t", "file")
+        options = {action.dest for action in command().parser()._actions}
+        given = {name for model in (operation.body, operation.query) if model for name in fields_of(model)}
+        assert given | ({"group"} if operation.is_of_group else set()) <= options, operation.command
 
 
 @pytest.mark.parametrize("name", ["status", "stacks", "logs", "attach"])

@@ -70,6 +70,7 @@ def cells_of(name):
     return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
 
 
+@pytest.mark.part("saves")
 def test_an_example_that_is_saved_in_the_middle_ends_alike_in_new_ranks(client, tmp_path):
     *before, training, testing = cells_of("ddp_digits")
     first, second = (training.replace("range(12)", part) for part in ("range(6)", "range(6, 12)"))

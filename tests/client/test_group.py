@@ -259,6 +259,7 @@ def test_a_process_group_that_a_cell_destroyed_is_formed_anew(group):
     }
 
 
+@pytest.mark.part("resizing")
 def test_a_group_changes_its_size(group):
     group.run("mine = rank\nprint('before')", check=True)
     assert group.resize(3, others="keep") is group

@@ -34,7 +34,7 @@ def test_without_a_group_it_is_said_what_to_do(kernel):
 
 
 def test_init_then_cells_go_to_the_ranks(kernel):
-    cell = kernel.run("%dist_init -n 2 -a localhost --env GIVEN=here --save-every-seconds 3600")
+    cell = kernel.run("%dist_init -n 2 -a localhost --env GIVEN=here")
     assert cell.status == "ok", cell.error
     assert cell.text.startswith("Group 'train-it': 2 ranks ready")
     assert re.search(r"^It ends 1 min after process \d+\. JUPYTER_DIST_GRACE_SECONDS=keep keeps it\.$", cell.text, re.M)
@@ -48,6 +48,7 @@ def test_init_then_cells_go_to_the_ranks(kernel):
     assert kernel.run("%time x = 1\n'x' in globals()").said[-1] == ("0-1", "True")
 
 
+@pytest.mark.part("parking")
 def test_a_group_is_parked_by_a_magic_and_resumed_by_a_cell(kernel):
     kernel.run("%dist_init")
     kernel.run("stays = torch.ones(1000)")
@@ -59,6 +60,7 @@ def test_a_group_is_parked_by_a_magic_and_resumed_by_a_cell(kernel):
     assert "All variables are kept." in kernel.run("%dist_resume").text
 
 
+@pytest.mark.part("resizing")
 def test_a_group_is_resized_by_a_magic(kernel):
     kernel.run("stays = 1")
     assert "'train-it' has 3 ranks, not 2, after" in kernel.run("%dist_resize 3 --others keep").text
@@ -200,6 +202,7 @@ def test_an_interrupt_keeps_the_ranks(kernel, interrupt):
     assert kernel.run("kept").said == [("0", "100"), ("1", "101")]
 
 
+@pytest.mark.part("hangs")
 def test_a_frontend_without_a_server_is_told_why_a_cell_does_not_end(kernel):
     verdict, bundle = None, {}
     for bundle in kernel.bundles("if rank == 0: dist.barrier()"):
@@ -446,6 +449,7 @@ def test_a_group_of_a_kernel_shares_the_import_of_torch_with_those_of_programs(n
     assert telling_apart(kernels) == telling_apart(os.environ)
 
 
+@pytest.mark.part("saves")
 def test_a_group_is_saved_and_restored(notebook, tmp_path):
     notebook.run("%%distributed\nkept = rank + 5\nnumbers = (n for n in range(3))")
     place = f"--folder {tmp_path}"

@@ -13,7 +13,6 @@ from magickernel import kernel_of
 from traitlets.config import Config
 from waits import PATIENCE, PATIENCE_WITH_A_START, until
 
-from jupyter_dist.parts.clusters.slurm.launcher import SlurmLauncher
 from jupyter_dist.server.extension import DistApp
 
 # The tutorial's long cell prints for a minute, to walk away from.
@@ -95,6 +94,8 @@ class Reader:
         return done.stdout
 
     def _config(self, code):
+        from jupyter_dist.parts.clusters.slurm.launcher import SlurmLauncher
+
         config = Config()
         exec(code, {"c": config})
         classes = {"DistApp": DistApp, "SlurmLauncher": SlurmLauncher}

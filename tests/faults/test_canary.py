@@ -92,6 +92,7 @@ def test_a_group_that_an_earlier_version_started_is_started_again_with_its_value
     assert (wanted.env.for_exec(), wanted.environ.for_exec(), wanted.num_ranks) == ({NAME: CANARY}, {"A": "1"}, 2)
 
 
+@pytest.mark.part("saves", "script", "profile")
 def test_a_value_of_env_is_in_no_file_and_in_no_other_process(tmp_path, begin):
     """Through a save, a script, a trace, a dead rank, a dead agent and a dead server; and then it is asked for."""
     server = begin()

@@ -244,6 +244,7 @@ def earlier(tmp_path_factory):
     return folder / "jupyter_dist"
 
 
+@pytest.mark.part("saves", "resizing", "parking", "undo")
 def test_a_group_of_the_first_protocol_goes_on_and_names_what_it_cannot_do(place, earlier):
     client = place.agent(1, earlier / "agent" / "boot.py").client()
     client.start(2, protocol=1, name="g", group_id="g-00000001")
@@ -277,6 +278,7 @@ def test_a_group_of_the_first_protocol_goes_on_and_names_what_it_cannot_do(place
     assert server.run("g", "kept", "0")["items"][0]["output"]["data"]["text/plain"] == "7"
 
 
+@pytest.mark.part("checks")
 def test_a_group_that_has_no_checks_yet_says_which_version_has_started_it(place):
     """As 0.3.0, whose agents speak today's protocol."""
     package = other_version(place, PROTOCOL_VERSION).parents[1]
@@ -321,6 +323,7 @@ def test_all_that_came_after_the_first_protocol_is_known_to_be_newer(earlier):
     assert newer - {"options"} | run_options_of_parts().keys() == NEWER_FIELDS.keys() | UNUSED_FIELDS
 
 
+@pytest.mark.part("saves", "parking")
 def test_a_client_of_this_version_uses_a_server_of_0_2_and_names_both_for_what_that_does_not_know(tmp_path):
     """As after an upgrade: the server has not been started again."""
     server = EarlierServer(tmp_path)
@@ -448,6 +451,7 @@ def test_a_node_that_is_started_by_hand_after_an_upgrade_runs_the_code_of_its_gr
 LAUNCHERS = ("kubernetes/launcher", "queues/gridengine", "queues/lsf", "queues/pbs", "ray/launcher", "slurm/launcher")
 
 
+@pytest.mark.part("saves", "clusters")
 def test_a_package_that_is_uninstalled_under_a_server_changes_nothing_in_it(place):
     """It has read all that it needs, some seconds after its start: no request needs a file of the package."""
     package = place.home / "installed" / "jupyter_dist"

@@ -8,6 +8,7 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
 from waits import until
 
 
@@ -129,6 +130,7 @@ def is_child(pid, parent):
         return False
 
 
+@pytest.mark.part("undo")
 def test_what_was_undone_for_a_replacement_that_fails_is_done_again(own):
     """Its process cannot be started, or the copies for it cannot be written; a cell that waits sees no undo."""
     own.start(2)
@@ -167,6 +169,7 @@ def test_what_was_undone_for_a_replacement_that_fails_is_done_again(own):
     assert [own.text(rank, cell["id"]) for rank in (0, 1)] == ["[] [0.0, 0.0]\n"] * 2
 
 
+@pytest.mark.part("saves")
 def test_a_note_on_what_a_new_rank_lacks_ends_with_a_restore(own, tmp_path):
     own.start(3)
     own.run("x = rank", range(3))

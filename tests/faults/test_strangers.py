@@ -207,6 +207,7 @@ def test_another_user_reaches_nothing(server, tmp_path):
     assert server.refused("GET", "groups", token=None)[0] == 403
 
 
+@pytest.mark.part("parking")
 @needs_root
 def test_another_user_reads_no_image_of_a_parked_group(server, tmp_path):
     scratch = tmp_path / "scratch"

@@ -45,6 +45,7 @@ def manager_of(jp_serverapp):
     return lambda: jp_serverapp.extension_manager.extension_points["jupyter_dist"].app.manager
 
 
+@pytest.mark.part("parking")
 async def test_a_parked_group_stays_parked_while_servers_come_and_go(api, server_again):
     await api.start(name="g")
     await api.run("g", "x = torch.ones(1000) * rank")
@@ -171,6 +172,7 @@ async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again,
     await until_async(lambda: not any(_alive(rank["pid"]) for rank in group["ranks"]))
 
 
+@pytest.mark.part("drift")
 async def test_a_new_server_knows_what_a_replaced_rank_has_missed(api, server_again):
     await api.start(name="g")
     code = "kept = 40 + rank"

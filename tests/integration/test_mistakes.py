@@ -7,8 +7,6 @@ import accused
 import pytest
 from waits import until
 
-from jupyter_dist.parts.curves.tokens import tokenize
-from jupyter_dist.parts.profile.models import PROFILE_MIME
 from jupyter_dist.protocol.ranks import RankSet
 
 NOTEBOOK = json.loads((Path(__file__).parents[2] / "examples" / "mistakes.ipynb").read_text())
@@ -73,6 +71,7 @@ def differing(server):
     return {one["path"] for one in found["differences"]}
 
 
+@pytest.mark.part("hangs", "variables", "curves", "profile", "checks")
 def test_all_in_the_order_of_the_notebook(group_server):
     said = lines(run(group_server, "setup"))
     assert said == [("0-1", "2 ranks")]
@@ -122,6 +121,8 @@ def data_and_orders(server):
 
 
 def numbers_and_models(server):
+    from jupyter_dist.parts.curves.tokens import tokenize
+
     items = run(server, "local-loss")
     words = {one: [tokenize(text)[0] for ranks, text in lines(items) if ranks == one] for one in ("0", "1")}
     assert words["0"] == words["1"] != []  # only their numbers differ
@@ -132,6 +133,8 @@ def numbers_and_models(server):
 
 
 def chores(server):
+    from jupyter_dist.parts.profile.models import PROFILE_MIME
+
     code = "".join(CELLS["chores"]["source"])
     assert "time.sleep(0.5)" in code
     # Rank 0 takes longer than in the notebook, to be the last on a busy machine, too.

@@ -1,8 +1,10 @@
 """The REST API with two real ranks: everything a user does with a group, and what can go wrong."""
 
+import pytest
 from apiclient import texts
 from waits import HOLDS_THE_INTERPRETER, PATIENCE, until_async
 
+from jupyter_dist.protocol.operations import BY_NAME
 from jupyter_dist.server.groups import warm
 from jupyter_dist.system.processes import below, read_process
 
@@ -178,6 +180,7 @@ async def test_one_rank_is_killed_and_the_others_go_on(shared_api):
     assert texts(await shared_api.run("g", "print('fine')", ranks="0")) == [("0", "fine\n")]
 
 
+@pytest.mark.part("parking")
 async def test_a_group_is_parked_and_a_cell_resumes_it(shared_api):
     await shared_api.run("g", "x = torch.ones(100_000) * rank")
     status, error = await shared_api.refused("POST", "groups/g/park", {})
@@ -193,7 +196,8 @@ async def test_a_group_is_parked_and_a_cell_resumes_it(shared_api):
         assert group["parked"]["place"] == "file"
         assert group["parked"]["held_bytes"] >= 800_000
         assert group["note"].startswith("Parked in ")
-        assert (await shared_api.refused("GET", "groups/g/variables"))[1]["code"] == "group_not_ready"
+        if "variables" in BY_NAME:
+            assert (await shared_api.refused("GET", "groups/g/variables"))[1]["code"] == "group_not_ready"
         view = await shared_api.run("g", "int(x.sum().item())")
         assert texts(view) == [("0", "0"), ("1", "100000")]
         group = await shared_api.until("g", lambda group: group["state"] == "ready")

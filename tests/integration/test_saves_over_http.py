@@ -9,6 +9,8 @@ import pytest
 from jupyter_dist.client import AsyncClient, JupyterDistError
 from jupyter_dist.client.servers import server_of
 
+pytestmark = pytest.mark.part("saves")
+
 
 @pytest.fixture
 def jp_server_config(jp_server_config, tmp_path):

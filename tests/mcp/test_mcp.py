@@ -17,17 +17,16 @@ from jupyter_dist.protocol.operations import BY_NAME
 
 MAIN = "from jupyter_dist.cli.main import main; main()"
 TOKEN = "a token of this test"
+OF_PARTS = [name for name in ("checks", "peek_values", "pace") if name in BY_NAME]
 READING = {
     "list_groups",
     "verdict",
     "stacks",
-    "pace",
-    "checks",
     "get_result",
     "variables",
     "memory",
-    "peek_values",
     "logs",
+    *OF_PARTS,
     *({"export_script"} if "script" in BY_NAME else ()),
 }
 HAS_SAVES = find_spec("jupyter_dist.parts.saves") is not None
@@ -199,9 +198,9 @@ async def is_told_of_mistakes(agent):
         (
             "no_such_tool",
             {},
-            "The tool 'no_such_tool' does not exist. Tools: list_groups, verdict, stacks, checks, peek_values, pace, ",
+            f"The tool 'no_such_tool' does not exist. Tools: {', '.join(['list_groups', 'verdict', 'stacks', *OF_PARTS])}, ",
         ),
-        ("run_code", {}, "run_code needs the argument 'code'. Arguments: code, ranks, group, wait_seconds, keep_undo."),
+        ("run_code", {}, "run_code needs the argument 'code'. Arguments: code, ranks, group, wait_seconds"),
         ("run_code", {"code": "1", "cod": "2"}, "run_code has no argument 'cod'."),
         (
             "run_code",

@@ -380,6 +380,7 @@ def test_idle_connections_to_the_head_take_none_of_its_files_that_cells_need_and
         until(lambda: len(os.listdir(folder)) < HEAD_FILES / 4, lambda: len(os.listdir(folder)))
 
 
+@pytest.mark.part("saves")
 def test_a_group_on_two_nodes_is_saved_in_a_folder_that_both_have_and_restored(shared_nodes, tmp_path):
     client, folder = shared_nodes.client, tmp_path / "saves"
     client.run("kept = torch.full((2,), float(rank))\nhalves = dist.new_group([1, 2])", ALL)

@@ -97,6 +97,7 @@ with far.here({str(other)!r}) as copy:
         )
 
 
+@pytest.mark.part("saves")
 def test_a_folder_that_not_all_machines_share_is_refused_for_saves(group):
     with tempfile.TemporaryDirectory(dir="/dev/shm") as here:
         done = group.client.transfer("save", Path(here) / "saves", ALL)
@@ -152,6 +153,7 @@ def begin_loop(client):
     return execution
 
 
+@pytest.mark.part("hangs")
 @pytest.mark.parametrize("cut", [[(0, 1), (1, 0)], [(1, 0)]], ids=["both ways", "one way"])
 def test_nodes_that_reach_the_head_and_not_each_other_are_named_while_a_cell_waits(group, network, cut):
     client = group.client

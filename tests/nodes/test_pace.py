@@ -37,6 +37,7 @@ def nodes(tmp_path):
     nodes.end()
 
 
+@pytest.mark.part("slow")
 def test_a_straggler_on_another_machine_is_named_although_its_clock_differs(nodes, tmp_path):
     client, both, stop = nodes.client, range(2), tmp_path / "stop"
     execution = client.run(

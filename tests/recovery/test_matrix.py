@@ -77,6 +77,7 @@ def test_all_kinds_continue_after_an_error_on_one_rank(ranks):
     steps_are_right(ranks, ROUNDS)
 
 
+@pytest.mark.part("parking")
 def test_all_kinds_continue_after_the_group_was_parked(ranks):
     """Their tensors were in files meanwhile, and their process groups had no connections."""
     run(ranks, "begin()")

@@ -7,6 +7,7 @@ from libraries import FSDP as LIBRARIES  # noqa: F401 (of the groups)
 from waits import until
 
 from jupyter_dist.client import JupyterDistError
+from jupyter_dist.protocol.operations import BY_NAME
 from jupyter_dist.protocol.schemas import path_fields
 from jupyter_dist.protocol.wire.requests import ReplaceRequest
 
@@ -107,13 +108,15 @@ def test_copies_have_what_the_others_have_alike_and_the_rest_is_named_again_and_
         )
         assert re.search(r"mine[\w, ]* differs between the other ranks", lacking)
         trio.run("assert 'mine' not in globals() and alias.data_ptr() == table[1:].data_ptr()", str(rank), check=True)
-        assert not [cell for cell in trio.drift().offered if "table" in cell.code]
+        if "drift" in BY_NAME:
+            assert not [cell for cell in trio.drift().offered if "table" in cell.code]
         trio.run("weights = step(); t = torch.tensor(rank); dist.all_reduce(t, group=even)", check=True)
         weights = trio.gather("weights, t.item()")
         assert weights[0] == weights[1] == weights[2]
         trio.run(DIVIDED + "mine = {'rank': rank}", check=True)
 
 
+@pytest.mark.part("drift")
 def test_a_rank_with_its_variables_of_a_save_catches_up_from_there(group, folder):
     group.run("x = 1")
     group.save("early", folder=folder)

@@ -248,6 +248,7 @@ def test_saves_are_listed_and_deleted(group, client, folder):
         group.restore("a", folder=folder)
 
 
+@pytest.mark.part("drift")
 def test_ranks_have_missed_no_cell_that_was_before_a_restore(group, folder):
     group.run("x = 1")
     group.save("before", folder=folder)

@@ -4,13 +4,13 @@ import os
 import re
 import stat
 import tempfile
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from jupyter_dist.client.servers.attendance import open_lock
 from jupyter_dist.journal.writer import JournalWriter
-from jupyter_dist.parts.profile.agent import Traces
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.batch.place import check_place
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
@@ -42,13 +42,17 @@ def open_umask():
     os.umask(before)
 
 
+def make_trace(path):
+    import_module("jupyter_dist.parts.profile.agent").Traces(path.parent).add(path.name, 0, b"x", True)
+
+
 @pytest.mark.parametrize(
     "create",
     [
         make_private,
         lambda path: NodeFiles.create(path, []),
         lambda path: JournalWriter(path).close(),
-        lambda path: Traces(path.parent).add(path.name, 0, b"x", True),
+        pytest.param(make_trace, marks=pytest.mark.part("profile")),
         lambda path: open_lock("server"),
     ],
     ids=["groups", "jobs", "journal", "traces", "locks"],

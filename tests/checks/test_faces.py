@@ -7,16 +7,16 @@ import io
 import json
 
 import pytest
-from checks import kinds
 
+from checks import kinds
 from jupyter_dist.client import AsyncClient
 from jupyter_dist.client.displays.live import CellNews
-from jupyter_dist.parts.mcp import tools
 from jupyter_dist.protocol.errors import JupyterDistError
 
 (WRONG,) = (kind for kind in kinds.WRONG if kind.name == "a loader without a sampler")
 SAYS = "Ranks 0-1 got the same batch in steps "
 MANY = 20_000
+tools = pytest.importorskip("jupyter_dist.parts.mcp.tools")
 TRAINS = """
 torch.manual_seed(rank)
 model.module.register_buffer("mean", torch.zeros(2))

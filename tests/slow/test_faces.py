@@ -10,7 +10,6 @@ import pytest
 
 from jupyter_dist.client import AsyncClient, JupyterDistError
 from jupyter_dist.client.displays.live import CellNews
-from jupyter_dist.parts.mcp import tools
 
 SLOW = """import os, time
 go = torch.ones(1)
@@ -21,6 +20,7 @@ while go.item():
     dist.broadcast(go, 0)
 """
 MANY = 20_000
+tools = pytest.importorskip("jupyter_dist.parts.mcp.tools")
 
 
 def ask_as_an_agent(*acts):
