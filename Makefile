@@ -90,7 +90,7 @@ test-versions: .venv/ready  ## A group on the oldest and the newest IPython 8
 
 test-versions-again: test-versions
 
-test-without: .venv/ready  ## Remove a part (PART, or the one whose turn is today) from a copy, and test the core and the other parts there
+test-without: .venv/ready  ## Remove parts (PART, or those whose turn is today) from a copy, and test the core and the other parts there
 	$(BIN)/python .ci/without.py $(PART)
 
 test-without-again: test-without

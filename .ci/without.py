@@ -1,12 +1,13 @@
-"""Remove a part from a copy of the repository, and run there the tests of the core and of all other parts.
+"""Remove parts from a copy of the repository, and run there the tests of the core and of all other parts.
 
-`python .ci/without.py NAME`; without a name it is the part whose turn is today. Of a part that is of the page alone, the
-tests are those of the page. The copy has what git knows, and new files.
+`python .ci/without.py NAME ...`; without a name it is the set of parts whose turn is today: see `of_day`. Where all that
+is removed is of the page alone, the tests are those of the page. The copy has what git knows, and new files.
 """
 
 from __future__ import annotations
 
 import datetime
+import itertools
 import os
 import shutil
 import subprocess
@@ -39,32 +40,48 @@ def main(arguments: list[str]) -> int:
     """Return the exit code of the tests."""
     names = parts.names()
     with_package = set(filter(parts.has_package, names))
-    name = arguments[0] if arguments else names[datetime.date.today().toordinal() % len(names)]
-    if name not in names:
-        sys.exit(f"There is no part '{name}': {', '.join(names)}.")
+    removed = arguments or of_day(names, datetime.date.today().weekday())
+    if unknown := [name for name in removed if name not in names]:
+        sys.exit(f"There is no part '{unknown[0]}': {', '.join(names)}.")
     with tempfile.TemporaryDirectory(prefix="without-") as folder:
         copy = Path(folder)
         copy_repository(copy)
-        has_page = (copy / PAGE / name).is_dir()
-        for path in (copy / PARTS / name, copy / PAGE / name, copy / "tests" / name):
-            shutil.rmtree(path, ignore_errors=True)
+        has_page = any((copy / PAGE / name).is_dir() for name in removed)
+        for name in removed:
+            for path in (copy / PARTS / name, copy / PAGE / name, copy / "tests" / name):
+                shutil.rmtree(path, ignore_errors=True)
         env = {**os.environ, "PYTHONPATH": str(copy)}
         # The clients' methods and the documents of the operations that are left.
         subprocess.run([sys.executable, ".ci/generate.py"], cwd=copy, env=env, check=True)
+        print(f"Without {', '.join(removed)}", flush=True)
         if has_page:
             subprocess.run([sys.executable, ".ci/catalogues.py"], cwd=copy, env=env, check=True)
             (copy / "node_modules").symlink_to(ROOT / "node_modules")
             for command in (["tsc", "--noEmit", "-p", "tsconfig.json"], ["vitest", "run", "--silent"]):
                 subprocess.run(["npx", *command], cwd=copy, check=True)
-        if name not in with_package:
+        if with_package.isdisjoint(removed):
             return 0
-        others = [of for other in sorted(with_package) if other != name for of in tests_of(other)]
+        others = [of for other in sorted(with_package - set(removed)) for of in tests_of(other)]
         others = [path for path in others if (copy / path).exists()]
-        print(f"Without the part '{name}': {' '.join([*SMOKE, *others])}", flush=True)
+        print(f"Tests: {' '.join([*SMOKE, *others])}", flush=True)
         # As `make test-python`: tests of ranks wait as often as they compute.
         together = ["--numprocesses", os.environ.get("JOBS", "5"), "--dist", "loadfile"]
         tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *together, *SMOKE, *others]
         return subprocess.run(tests, cwd=copy, env=env, check=False).returncode
+
+
+def of_day(names: list[str], day: int) -> list[str]:
+    """Return the parts that are removed on a day of the week: three of seven parts on each.
+
+    Each part is removed on three days, and no two on the same three. So a week has, for each two parts, a day on which
+    one is there and the other is not.
+    """
+    days = list(itertools.combinations(range(7), 3))
+    if len(names) > len(days):
+        sys.exit(f"{len(days)} parts have days of their own, and there are {len(names)}: let a turn have more days.")
+    # From both ends: else the first parts would all be removed on the first days.
+    order = [days[(1 - 2 * (i % 2)) * ((i + 1) // 2)] for i in range(len(names))]
+    return [name for name, own in zip(names, order, strict=True) if day in own]
 
 
 def tests_of(name: str) -> tuple[str, ...]:

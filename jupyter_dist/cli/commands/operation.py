@@ -15,7 +15,6 @@ from jupyter_dist.cli.command import Command, add_group_argument
 from jupyter_dist.client.answers.infos import RankStackInfo
 from jupyter_dist.client.answers.texts import answer_text
 from jupyter_dist.client.blocking.report import presets_text, stacks_text, status_text
-from jupyter_dist.client.results.comparing import VariableComparison
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.operations import BY_NAME, PARAMETERS, Operation
 from jupyter_dist.protocol.schemas import Schema, body_schema
@@ -23,7 +22,6 @@ from jupyter_dist.protocol.schemas import Schema, body_schema
 TEXTS: dict[str, Callable[[Any], str]] = {
     "stacks": lambda answer: stacks_text(map(RankStackInfo, answer["stacks"])),
     "presets": lambda answer: presets_text(answer["presets"]),
-    "check": lambda answer: repr(VariableComparison(answer)),
 }
 SHORT = {"ranks": "-r"}
 _TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "number": float}

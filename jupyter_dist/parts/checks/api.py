@@ -34,6 +34,12 @@ def _checks_text(model: CellChecks) -> str:
     return "\n".join(lines) or "Nothing was found that is wrong with the training in it."
 
 
+def _comparison_text(model: ComparisonModel) -> str:
+    from jupyter_dist.client.results.comparing import VariableComparison  # noqa: PLC0415  (a terminal alone shows it)
+
+    return repr(VariableComparison(model))
+
+
 GROUP_OPTIONS = ChecksOptions
 EXECUTION_FIELDS = {
     "checks": Annotated[list[Check], Field("What is wrong with the training in it, while it holds; the worst first.")]
@@ -65,6 +71,7 @@ OPERATIONS = (
         details="Parameters, buffers, optimizers, samplers and random states. Ranks that run a cell are not asked.",
         query=CheckQuery,
         answer=Answer("Which parts differ, and what was not compared", ComparisonModel),
+        text=_comparison_text,
         errors=("unknown_group", "agent_unreachable", "not_found", "bad_request", "rank_dead", "incompatible"),
         command="check",
         answer_seconds=COMPARE_SECONDS,

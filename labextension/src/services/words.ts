@@ -1,6 +1,6 @@
 /** Sentences of the server and of groups, in the page's language. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { ICheck, ISlowCause, IWords } from './protocol';
+import type { ICellFinding, IWords } from './protocol';
 
 /** Sentences have sentences as values. */
 const MAX_DEPTH = 12;
@@ -14,7 +14,7 @@ export function inWords(trans: TranslationBundle, english: string, words: unknow
 }
 
 /** What was found about a cell, in the page's language. */
-export function foundInWords<T extends ICheck | ISlowCause>(trans: TranslationBundle, found: T): T {
+export function foundInWords<T extends ICellFinding>(trans: TranslationBundle, found: T): T {
   const { message, message_words, evidence, evidence_words, advice, advice_words } = found;
   return {
     ...found,
