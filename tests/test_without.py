@@ -5,6 +5,7 @@ import itertools
 from pathlib import Path
 
 import pytest
+
 from tests.house import parts
 
 ROOT = Path(__file__).parents[1]

@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.part("ddip")
+
 APP = '''
 """A third-party app."""
 import os

@@ -25,8 +25,12 @@ def text_of(cell):
             "magics",
             ["epoch 4: loss 0.", "rank 0 gets 9", "All 2 ranks are in sync", "4 cells", "False False", "has ended"],
         ),
-        ("ddip", ["rank 1 has 898 of 1797 images", "epoch 4: loss 0.", "this cell is the kernel's False", "has ended"]),
-        (
+        pytest.param(
+            "ddip",
+            ["rank 1 has 898 of 1797 images", "epoch 4: loss 0.", "this cell is the kernel's False", "has ended"],
+            marks=pytest.mark.part("ddip"),
+        ),
+        pytest.param(
             "fabric",
             [
                 "rank 1 of 2",
@@ -36,9 +40,18 @@ def text_of(cell):
                 "torch.float32",
                 "has ended",
             ],
+            marks=pytest.mark.part("frameworks"),
         ),
-        ("accelerate", ["process 1 of 2", "epoch 4: loss 0.", "% of 297 images", "'bf16'", "has ended"]),
-        ("fastai", ["learning rate 0.", "Sequential: ", "fit() outside of distrib_ctx", "has ended"]),
+        pytest.param(
+            "accelerate",
+            ["process 1 of 2", "epoch 4: loss 0.", "% of 297 images", "'bf16'", "has ended"],
+            marks=pytest.mark.part("frameworks"),
+        ),
+        pytest.param(
+            "fastai",
+            ["learning rate 0.", "Sequential: ", "fit() outside of distrib_ctx", "has ended"],
+            marks=pytest.mark.part("ddip", "frameworks"),
+        ),
         # Last: nodes import by themselves, and what has imported for the others is gone when it has waited for a minute.
         (
             "two_nodes",

@@ -4,7 +4,10 @@ from importlib.util import find_spec
 
 import pytest
 
-pytestmark = pytest.mark.skipif(not (find_spec("fastai") and find_spec("accelerate")), reason="needs fastai")
+pytestmark = [
+    pytest.mark.part("ddip"),
+    pytest.mark.skipif(not (find_spec("fastai") and find_spec("accelerate")), reason="needs fastai"),
+]
 
 LEARNER = """
 from fastai.basics import *

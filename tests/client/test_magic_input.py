@@ -3,6 +3,7 @@
 import pytest
 
 
+@pytest.mark.part("ddip")
 @pytest.mark.parametrize(
     ("cell", "sentence"),
     [
@@ -44,6 +45,7 @@ def test_a_sentence(notebook, cell, sentence):
     assert "\n" not in ran.error
 
 
+@pytest.mark.part("ddip")
 @pytest.mark.parametrize("line", ["%dist_init --gpu-ids 3,4", "%makedip -g all", "%makedip -g 0 1"])
 def test_devices_are_ignored_where_there_are_none(notebook, line):
     ran = notebook.run(line)
@@ -53,12 +55,14 @@ def test_devices_are_ignored_where_there_are_none(notebook, line):
     assert "Attached to group 'lesson'" in ran.text
 
 
+@pytest.mark.part("ddip")
 def test_output_of_a_rank_that_does_not_exist_is_not_waited_for(notebook):
     cell = notebook.run("%%dip --see 5\nprint(rank)")
     assert (cell.text, cell.said) == ("There is no rank 5: group 'lesson' has 2 ranks.\n", [])
     assert notebook.run("%%dip --see 1 5\nprint(rank)").said == [("1", "1\n")]
 
 
+@pytest.mark.part("ddip")
 @pytest.mark.parametrize(
     ("magic", "option"),
     [("%%dip", "--see"), ("%dist_init", "--gpu-ids"), ("%autodip", "--args"), ("%dipull", "--rank")],

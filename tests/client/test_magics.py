@@ -231,6 +231,7 @@ def test_sync_status_and_debug(kernel):
     assert "train-it" in debug
 
 
+@pytest.mark.part("ddip")
 def test_ddip_cells_run_here_there_and_everywhere(kernel):
     kernel.run("%dist_mode -d")
     assert "Attached to group 'train-it'" in kernel.run("%makedip").text
@@ -247,6 +248,7 @@ def test_ddip_cells_run_here_there_and_everywhere(kernel):
     assert "rank 1: idle" in kernel.run("%makedip -i").text
 
 
+@pytest.mark.part("ddip")
 def test_ddip_variables_go_there_and_back(kernel):
     kernel.run("there = [1, 2]")
     assert kernel.run("%dipush there").status == "ok"

@@ -11,6 +11,8 @@ from waits import until
 
 from jupyter_dist.client import TimedOutError
 
+pytestmark = pytest.mark.part("ddip")
+
 # Each cell, and what is below it: text of the kernel, then (ranks, text) of the ranks; None: any.
 # A string that starts with `!` is the error that the cell fails with.
 MAKEDIP = [

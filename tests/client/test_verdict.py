@@ -11,6 +11,8 @@ from jupyter_dist.client.blocking.report import stacks_text
 from jupyter_dist.client.displays.live import TextDisplay
 from jupyter_dist.protocol.models.models import PART_MIME, RANKS_MIME
 
+pytestmark = pytest.mark.part("hangs")
+
 
 def test_a_cell_that_cannot_end_says_so_once(group):
     out = io.StringIO()

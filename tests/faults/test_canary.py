@@ -149,6 +149,7 @@ def short():
         yield Path(folder)
 
 
+@pytest.mark.part("script")
 def test_the_environment_of_a_program_is_in_no_file_and_its_credentials_in_no_process_of_a_group(short):
     """With a private server, a start brings the whole environment of the program."""
     hub = "hub-canary-77"

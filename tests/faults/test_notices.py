@@ -44,6 +44,7 @@ def served(tmp_path, program, seconds):
     return JupyterServer(home, on_server_stop="end")
 
 
+@pytest.mark.part("hangs")
 def test_a_command_is_told_what_ended_and_what_hangs(tmp_path, kept):
     server = served(tmp_path, command(kept), 0)
     try:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import pytest
 from apiclient import texts, without_seq
 from waits import PATIENCE
 
@@ -274,6 +275,7 @@ async def test_a_page_has_the_widgets_of_ranks_and_its_messages_reach_them(share
     second.socket.close()
 
 
+@pytest.mark.part("hangs")
 async def test_the_past_has_samples_and_what_ranks_were_seen_to_wait_in(shared_api):
     """Rank 0 alone calls all_reduce, until it is interrupted."""
     channel = await shared_api.channel()

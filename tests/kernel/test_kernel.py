@@ -231,6 +231,7 @@ def test_magics_of_parts_are_the_kernels_too(kernel):
         assert "Cells keep no undo." in kernel.run("%dist_keep_undo").text
 
 
+@pytest.mark.part("ddip", "variables")
 def test_magics_of_the_group_are_those_of_the_extension(kernel):
     assert "Group 'shared': ready, 2 ranks" in kernel.run("%load_ext jupyter_dist\n%dist_status").text
     if "variables" in BY_NAME:

@@ -235,6 +235,7 @@ import magic_module
 """
 
 
+@pytest.mark.part("ddip", "variables")
 @WITHOUT_AUTORELOAD
 def test_magics_of_a_kernel_say_where_they_run(shared: RankClient) -> None:
     classes = [DistMagics, *find_parts("magics", RankMagics).classes.values(), *vocabularies().values()]

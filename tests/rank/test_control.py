@@ -274,6 +274,7 @@ def test_the_call_in_which_a_cell_is_has_a_name(rank: RankClient, code: str, cal
     assert rank.ask("stack")["call"] is None
 
 
+@pytest.mark.part("debugging")
 def test_an_answer_that_the_agent_could_not_read_is_refused(rank: RankClient) -> None:
     """The agent ends a rank whose messages it cannot read, and a cell may have lifted Python's limits here."""
     code = """

@@ -143,6 +143,7 @@ def test_stray_signal_while_idle(rank: RankClient) -> None:
     assert rank.run("print('well')").text() == "well\n"
 
 
+@pytest.mark.part("debugging", "frameworks")
 def test_modules_are_guarded_by_what_they_say_and_not_by_their_place(rank: RankClient) -> None:
     """Move a file, and nothing changes: those that wrap what a cell calls and waits for say so themselves."""
     code = (

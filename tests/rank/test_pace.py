@@ -12,6 +12,8 @@ import pytest
 from rankclient import RankClient
 from waits import PATIENCE, until
 
+pytestmark = pytest.mark.part("slow")
+
 CODE = """import time, gc
 from torch.utils.data import DataLoader, Dataset
 class Slow(Dataset):

@@ -140,7 +140,11 @@ def _english(source: str) -> Iterator[int]:
                     yield sentence.lineno
 
 
-@pytest.mark.parametrize("place", SHOWN)
+def _of_its_part(place: str):
+    return pytest.param(place, marks=pytest.mark.part(place.split("/")[1])) if place.startswith("parts/") else place
+
+
+@pytest.mark.parametrize("place", [_of_its_part(place) for place in SHOWN])
 def test_errors_of_the_page_have_words_for_other_languages(place):
     path = PACKAGE / place
     # What a part has in clients is not shown in the page.
@@ -149,6 +153,7 @@ def test_errors_of_the_page_have_words_for_other_languages(place):
     assert [f"{file}:{line}" for file in files for line in _english(file.read_text())] == []
 
 
+@pytest.mark.part("clusters")
 def test_labels_and_help_of_all_options_of_launchers_have_words_that_the_catalogues_have():
     known = {text for message in template() if message.id for text in forms(message.id)}
     options = {}
