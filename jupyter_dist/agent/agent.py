@@ -174,6 +174,7 @@ class Agent:
             group_answer=self.group_answer,
             interrupt=self.interrupt,
             send=lambda *_: None,
+            failed=lambda _: None,
         )
         self._parts = AgentParts(core, self._handlers)
         self._handlers.update({name: self.keyed.once(request) for name, request in self._parts.requests.items()})

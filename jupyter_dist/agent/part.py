@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -14,12 +15,16 @@ from jupyter_dist.agent.contact.server_link import Answer, RequestHandler
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.proving import Proving
 from jupyter_dist.agent.group.group import AgentGroup
-from jupyter_dist.agent.group.replacing.replacement import WayToReplace
+from jupyter_dist.agent.group.replacing.replacement import BeginReplacing, WayToReplace
 from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.watch.look import Looks
 from jupyter_dist.protocol import parts
+from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.field import options_of
+from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.wire.specs import ReplaceSpec
+from jupyter_dist.transport.frames import Header
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +53,14 @@ class AgentCore:
     group_answer: Callable[[], Answer]  # of a request that changes the group
     interrupt: Callable[[list[RankProcess]], object]  # the cells of these ranks
     send: Callable[[RankProcess, Mapping[str, Any]], None]  # sends a message to the RankPart of the same name
+    failed: Callable[[BaseException], None]  # ends this part: `on_failure` of its tasks
 
 
 class AgentPart:
     """One feature in the agent of a group, from the group's begin to its end. Override what the feature needs.
 
-    What raises an exception ends the part, not the group: a note of the group names it.
+    What raises an exception ends the part, not the group: a note of the group names it, its requests are refused, and
+    its RankParts hear of it (`cut_off`). A restart of the group begins it anew.
     """
 
     def __init__(self, core: AgentCore) -> None:
@@ -131,33 +138,73 @@ class AgentPart:
     def stop(self) -> None:
         """Stop timers and tasks. Idempotent."""
 
+    def failed(self, reason: str) -> None:
+        """Handle the failure of this part, which gets nothing from now on: end what waits for it, with the reason.
+
+        By default it stops.
+        """
+        self.stop()
+
 
 class AgentParts:
-    """The parts of one group, by name. A part that fails is left out from then on."""
+    """The parts of one group, by name. A part that fails is left out until the group is restarted."""
 
     def __init__(self, core: AgentCore, core_requests: Iterable[str] = ()) -> None:
         """`core_requests` are names of requests that no part may take."""
         self._group = core.group
-        self.requests: dict[str, RequestHandler] = {}
-        self.ways_to_replace: dict[str, WayToReplace] = {}
+        self._core = core
+        self._core_requests = frozenset(core_requests)
+        self._requests: dict[str, Mapping[str, RequestHandler]] = {}  # by part
+        self._ways: dict[str, Mapping[str, WayToReplace]] = {}
+        self._off: dict[str, str] = {}  # the parts that have failed, and why
+        self._ends_at: float | None = None
         self._parts: parts.RunningParts[AgentPart] = parts.RunningParts(self._failed)
         found = find_parts()
         if found.problems:
             self._group.add_note(" ".join(f"{problem}." for problem in found.problems))
-        self._parts.begin(found.classes, partial(self._begin, core, frozenset(core_requests)))
+        self._parts.begin(found.classes, self._begin)
         self._group.on_part = self._received
         self._group.on_nodes_end = self._nodes_end
         self._group.dispatcher.asked_by_parts = self._asked
         self._group.dispatcher.on_submit = partial(self.used, by_cell=True)
 
-    def _begin(self, core: AgentCore, taken: frozenset[str], name: str, kind: type[AgentPart]) -> AgentPart:
-        part = kind(replace(core, send=partial(_send, name)))
-        requests = part.requests()
-        if doubled := (taken | self.requests.keys()) & requests.keys():
+    def _begin(self, name: str, kind: type[AgentPart]) -> AgentPart:
+        part = kind(replace(self._core, send=partial(_send, name), failed=partial(self._failed_later, name)))
+        requests, ways = dict(part.requests()), dict(part.ways_to_replace())
+        taken = self._core_requests.union(*(own for of, own in self._requests.items() if of != name))
+        if doubled := taken.intersection(requests):
             raise ValueError(f"its requests {', '.join(sorted(doubled))} are answered already")
-        self.requests.update(requests)
-        self.ways_to_replace.update(part.ways_to_replace())
+        if doubled := frozenset(ways) & {way for of, own in self._ways.items() if of != name for way in own}:
+            raise ValueError(f"others replace ranks with {', '.join(sorted(doubled))} already")
+        self._requests[name], self._ways[name] = requests, ways
+        self._off.pop(name, None)
         return part
+
+    @property
+    def requests(self) -> dict[str, RequestHandler]:
+        """Return the requests of all parts. Those of a part that has failed are refused."""
+        return {
+            request: partial(self._answer, name, request) for name, own in self._requests.items() for request in own
+        }
+
+    async def _answer(self, name: str, request: str, header: Header, payload: bytes) -> Answer:
+        self._check_on(name)
+        with _no_exit():
+            return await self._requests[name][request](header, payload)
+
+    def way_to_replace(self, state: str) -> WayToReplace | None:
+        """Return the way to replace ranks with that `state`; None: no part has it."""
+        name = next((name for name, own in self._ways.items() if state in own), None)
+        return None if name is None else partial(self._replace, name, state)
+
+    async def _replace(self, name: str, state: str, wanted: ReplaceSpec, begin: BeginReplacing) -> None:
+        self._check_on(name)
+        with _no_exit():
+            await self._ways[name][state](wanted, begin)
+
+    def _check_on(self, name: str) -> None:
+        if name not in self._parts:
+            raise JupyterDistError("internal", f"{self._off[name]}.", say("Restart the group to have it again."))
 
     def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution."""
@@ -172,12 +219,18 @@ class AgentParts:
         self._parts.each(lambda part: part.used(by_cell=by_cell))
 
     def restarts(self) -> None:
-        """Handle a restart of the group."""
+        """Handle a restart of the group: parts that have failed begin anew, too."""
         self._parts.each(lambda part: part.restarts())
+        classes = find_parts().classes
+        off = {name: classes[name] for name in self._requests if name not in self._parts}
+        self._parts.begin(off, self._begin)
+        for name in off:
+            if (part := self._parts.get(name)) is not None and self._ends_at is not None:
+                self._parts.safely(name, partial(part.ends, self._ends_at))
 
     def children(self) -> set[int]:
         """Return the processes that parts reap themselves."""
-        return {pid for pids in self._parts.each(lambda part: part.children()).values() for pid in pids}
+        return {pid for pids in self._parts.each(lambda part: set(part.children())).values() for pid in pids}
 
     def tick(self) -> None:
         """Give each part the time."""
@@ -185,17 +238,17 @@ class AgentParts:
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Return the status of each part that has one."""
-        return {
-            name: status for name, status in self._parts.each(lambda part: part.status()).items() if status is not None
-        }
+        found = self._parts.each(lambda part: parts.in_json(part.status()))
+        return {name: status for name, status in found.items() if status is not None}
 
     def group_fields(self) -> dict[str, Any]:
         """Return fields of the group's model."""
-        found = self._parts.each(lambda part: part.group_fields()).values()
+        found = self._parts.each(lambda part: parts.in_json(dict(part.group_fields()))).values()
         return {name: value for fields in found for name, value in fields.items()}
 
     def ends(self, at: float | None) -> None:
         """Take the end of the group's allocation."""
+        self._ends_at = at
         self._parts.each(lambda part: part.ends(at))
 
     def interrupted(self, ranks: list[RankProcess]) -> list[RankProcess]:
@@ -213,16 +266,38 @@ class AgentParts:
 
     def _asked(self, execution: AgentExecution) -> dict[str, Any]:
         """Return the values for the parts of ranks with an execution, by part."""
-        asked = self._parts.each(lambda part: part.asked(execution))
+        asked = self._parts.each(lambda part: parts.in_json(part.asked(execution)))
         return {name: content for name, content in asked.items() if content is not None}
 
     def _received(self, name: str, rank: RankProcess, content: dict[str, Any]) -> None:
         if (part := self._parts.get(name)) is not None:
             self._parts.safely(name, lambda: part.received(rank, content))
 
-    def _failed(self, name: str, err: Exception) -> None:
+    def _failed_later(self, name: str, err: BaseException) -> None:
+        """Handle the failure of a task of a part, which may have failed before."""
+        if name in self._parts:
+            self._parts.fail(name, err)
+
+    def _failed(self, name: str, part: AgentPart | None, err: BaseException) -> None:
         log.error("The part '%s' failed", name, exc_info=err)
-        self._group.add_note(f"The part '{name}' is off in this group, because it failed: {err!r:.300}")
+        self._off[name] = reason = f"The part '{name}' is off in this group, because it failed: {parts.failure_of(err)}"
+        self._group.add_note(reason)
+        if part is not None:
+            try:
+                part.failed(f"{reason}.")
+            except Exception:  # what has failed once may fail again
+                log.exception("The part '%s' has not ended what waits for it", name)
+        for rank in self._group.living():
+            rank.send({"t": "cut_off", "part": name}, f"{reason}.".encode())
+
+
+@contextlib.contextmanager
+def _no_exit() -> Iterator[None]:
+    """Raise another exception in place of SystemExit, which would end the agent."""
+    try:
+        yield
+    except SystemExit as err:
+        raise RuntimeError(f"{err!r}") from err
 
 
 def _send(name: str, rank: RankProcess, content: Mapping[str, Any]) -> None:

@@ -185,7 +185,7 @@ class Requests:
                     await within(KILL_SECONDS, rank.gone.wait())
         starts = self._agent.need_starts()
         starts.check_may_replace()
-        if (way := self._agent.need_parts().ways_to_replace.get(wanted.state)) is not None:
+        if (way := self._agent.need_parts().way_to_replace(wanted.state)) is not None:
             await way(wanted, partial(starts.replace_dead, wanted))
             return self._agent.group_answer()
         source = _source(group, wanted)

@@ -9,9 +9,11 @@ points.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import importlib.util
+import json
 import pkgutil
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -23,6 +25,8 @@ PARTS = "jupyter_dist.parts"  # the entry point group, and the folder
 
 P = TypeVar("P")
 T = TypeVar("T")
+
+_ALSO_RAISED = (SystemExit, asyncio.CancelledError)  # by code of a part, which may not end the process or our tasks
 
 
 class PartModules(NamedTuple):
@@ -42,10 +46,14 @@ class PartClasses(NamedTuple):
 class RunningParts(Generic[P]):
     """The parts of one process or group, by name. A part that fails is left out from then on."""
 
-    def __init__(self, failed: Callable[[str, Exception], None]) -> None:
-        """`failed` reports a part that has raised an exception."""
+    def __init__(self, failed: Callable[[str, P | None, BaseException], None]) -> None:
+        """`failed` reports a part that has raised an exception; None: when it began."""
         self._parts: dict[str, P] = {}
         self._failed = failed
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is such a part, and it has not failed."""
+        return name in self._parts
 
     def get(self, name: str) -> P | None:
         """Return a part, or None: there is no such part, or it has failed."""
@@ -70,13 +78,30 @@ class RunningParts(Generic[P]):
         """Call a function of a part. If it raises an exception, that part ends, and no other."""
         try:
             do()
-        except Exception as err:
-            self._parts.pop(name, None)
-            self._failed(name, err)
+        except (Exception, *_ALSO_RAISED) as err:
+            self.fail(name, err)
+
+    def fail(self, name: str, err: BaseException) -> None:
+        """End a part that has failed."""
+        self._failed(name, self._parts.pop(name, None), err)
 
 
 def _keep(results: dict[str, T], name: str, do: Callable[[P], T], part: P) -> None:
     results[name] = do(part)
+
+
+def failure_of(err: BaseException) -> str:
+    """Return an exception in words. Its class may be of another package, and raise others."""
+    try:
+        return f"{err!r:.300}".encode("utf-8", "backslashreplace").decode()
+    except Exception:
+        return type(err).__name__
+
+
+def in_json(value: T) -> T:
+    """Return what a part has returned, for a message. Raises TypeError or ValueError if that cannot have it."""
+    json.dumps(value)
+    return value
 
 
 @functools.cache

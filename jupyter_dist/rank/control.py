@@ -76,6 +76,7 @@ class Control:
             "interrupt": self._on_interrupt,
             "to_rank": self._on_to_rank,
             "part": self._on_message,
+            "cut_off": self._on_cut_off,
             "sample": self._on_sample,
             "empty_cache": self._on_empty_cache,
             "report_memory": self._on_report_memory,
@@ -103,7 +104,7 @@ class Control:
         """Handle a frame."""
         try:
             self._handlers[header["t"]](header, payload)
-        except Exception as err:  # one bad request must not end the thread; its sender gets the error
+        except (Exception, SystemExit) as err:  # one bad request must not end the thread; its sender gets the error
             complain()
             self._refuse(header, err)
             self._end_cell_that_did_not_begin(header, err)
@@ -136,7 +137,7 @@ class Control:
 
     def _on_call(self, header: Header, payload: bytes) -> None:
         execution = CurrentExecution(header["execution_id"], header["execution_count"], header["silent"], "")
-        execution.call = json.loads(payload)
+        execution.call = self.parts.checked(json.loads(payload))
         self._submit(execution, header)
 
     def _submit(self, execution: CurrentExecution, header: Header) -> None:
@@ -156,6 +157,9 @@ class Control:
 
     def _on_message(self, header: Header, payload: bytes) -> None:
         self.parts.received(header["part"], json.loads(payload))
+
+    def _on_cut_off(self, header: Header, payload: bytes) -> None:
+        self.parts.cut_off(header["part"], payload.decode("utf-8", "replace"))
 
     def _on_interrupt(self, header: Header, _: bytes) -> None:
         self.interrupter.request(header["execution_id"], header.get("frees", False))
@@ -259,7 +263,7 @@ class Control:
         def guarded() -> None:
             try:
                 work()
-            except Exception as err:  # torch may raise anything here, and the agent must receive it
+            except (Exception, SystemExit) as err:  # torch or a part may raise anything, and the agent must receive it
                 complain()
                 self._refuse(header, err)
 

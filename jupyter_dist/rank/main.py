@@ -149,8 +149,13 @@ class Rank:
             send=lambda _: None,
             emit=self._emit,
             log=lambda line: self._outbox.log(f"jupyter_dist: {line}\n"),
+            interrupt=self._interrupt,
         )
         return RankParts(core, self._outbox)
+
+    def _interrupt(self) -> None:
+        if (execution := self._interrupter.current) is not None:
+            self._interrupter.request(execution.execution_id, False)
 
     def _report_stop(self, stop: road.Stop | None) -> None:
         """Report where a debugger has stopped the cell, or that it has gone on (any thread)."""

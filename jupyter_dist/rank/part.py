@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from jupyter_dist.protocol import parts
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.road import Stop
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.cells.interrupt import CurrentExecution
@@ -22,6 +25,8 @@ LaterRequest = Callable[[Header, bytes, Reply], None]
 CellMagic = Callable[[str, str], None]  # gets the rest of its line, and the cell below
 RankRequest = Callable[[Header, bytes], Mapping[str, Any]]  # returns the fields of the answer
 RankCall = Callable[[dict[str, Any]], None]
+
+_REFUSED = "refused"  # a call in place of one of a part that is off
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,14 @@ class RankCore:
     send: Callable[[Mapping[str, Any]], None]  # sends a message to the AgentPart of the same name (any thread)
     emit: Callable[[str, dict[str, Any]], None]  # sends an output of the running cell, of a kind in OUTPUT_KINDS
     log: Callable[[str], None]  # adds a line to the rank's log
+    interrupt: Callable[[], None]  # the execution that runs (any thread)
 
 
 class RankPart:
     """One feature on a rank, from its begin to its end. Override what the feature needs.
 
-    What raises an exception ends the part, not the rank or its cell: the rank's log names it.
+    What raises an exception ends the part, not the rank or its cell: the rank's log names it. Its calls, and its
+    requests in the side thread, are refused then.
     """
 
     comes_first = False  # whether it acts before and after a cell ahead of the other parts
@@ -98,6 +105,15 @@ class RankPart:
     def received(self, content: dict[str, Any]) -> None:
         """Handle a message of the AgentPart of the same name (`send` there), in the side thread."""
 
+    def cut_off(self, reason: str) -> None:
+        """Handle that the AgentPart of the same name has failed, or this part: no message comes any more (any thread).
+
+        What waits for one must end. By default the call of this part that runs is interrupted.
+        """
+        running = self.core.running()
+        if running is not None and running.call is not None and running.call.get("do") in self.calls():
+            self.core.interrupt()
+
     def take_place(self, spec: RankSpec) -> None:
         """Take another number, or another size of the group, after a resize."""
 
@@ -115,12 +131,14 @@ class RankParts:
     def __init__(self, core: RankCore, outbox: Outbox) -> None:
         self._outbox = outbox
         self._parts: parts.RunningParts[RankPart] = parts.RunningParts(self._failed)
+        self._off: dict[str, str] = {}  # the parts that have failed here or in the agent, and why
+        self._of_calls: dict[str, str] = {}  # the part of each call
         self.requests: dict[str, RankRequest] = {}
         self.idle_requests: dict[str, RankRequest] = {}
         self.busy_requests: dict[str, RankRequest] = {}
         self.later_requests: dict[str, LaterRequest] = {}
         self.cell_magics: dict[str, CellMagic] = {}
-        self.calls: dict[str, RankCall] = {}
+        self.calls: dict[str, RankCall] = {_REFUSED: _refuse}
         found = find_parts()
         for sentence in found.problems:
             outbox.log(f"jupyter_dist: {sentence}\n")
@@ -133,13 +151,26 @@ class RankParts:
             self._outbox.send({"t": "part", "part": name}, json.dumps(content).encode())
 
         part = kind(replace(core, send=send))
-        self.requests.update(part.requests())
-        self.idle_requests.update(part.idle_requests())
-        self.busy_requests.update(part.busy_requests())
-        self.later_requests.update(part.later_requests())
-        self.cell_magics.update(part.cell_magics())
-        self.calls.update(part.calls())
+        calls = part.calls()
+        found: tuple[tuple[dict[str, Any], Mapping[str, Any]], ...] = (
+            (self.requests, part.requests()),
+            (self.idle_requests, part.idle_requests()),
+            (self.busy_requests, part.busy_requests()),
+            (self.later_requests, part.later_requests()),
+            (self.cell_magics, part.cell_magics()),
+            (self.calls, calls),
+        )
+        if doubled := {one for known, own in found for one in known.keys() & own.keys()}:
+            raise ValueError(f"others have {', '.join(sorted(doubled))} already")
+        for known, own in found:  # all of a part, or nothing
+            known.update(own)
+        self._of_calls.update(dict.fromkeys(calls, name))
         return part
+
+    def checked(self, call: dict[str, Any]) -> dict[str, Any]:
+        """Return a call, or one that raises the reason in its place: its part is off here, or in the agent."""
+        reason = self._off.get(self._of_calls.get(str(call.get("do")), ""))
+        return call if reason is None else {"do": _REFUSED, "reason": reason}
 
     def before(self, execution: CurrentExecution, code: str | None) -> None:
         """Prepare for a cell."""
@@ -147,11 +178,8 @@ class RankParts:
 
     def after(self) -> dict[str, Any]:
         """Return the field of the reply to a cell with what parts have added; empty if none has."""
-        added = {
-            name: content
-            for name, content in self._parts.each(lambda part: part.after()).items()
-            if content is not None
-        }
+        found = self._parts.each(lambda part: _in_json(part.after()))
+        added = {name: content for name, content in found.items() if content is not None}
         return {"parts": added} if added else {}
 
     def interrupted(self) -> None:
@@ -169,15 +197,35 @@ class RankParts:
 
     def timeout(self) -> float | None:
         """Return after how many seconds a part has something to do; None: no part has."""
-        wishes = self._parts.each(lambda part: part.timeout()).values()
+        wishes = self._parts.each(lambda part: None if (wish := part.timeout()) is None else float(wish)).values()
         return min((wish for wish in wishes if wish is not None), default=None)
 
     def tick(self) -> None:
         """Give each part its step."""
         self._parts.each(lambda part: part.tick())
 
-    def _failed(self, name: str, err: Exception) -> None:
-        self._outbox.log(f"jupyter_dist: The part '{name}' is off on this rank, because it failed: {err!r:.300}\n")
+    def cut_off(self, name: str, reason: str) -> None:
+        """Handle the failure of the agent's part of this name: calls of it are refused from now on."""
+        self._off.setdefault(name, reason)
+        if (part := self._parts.get(name)) is not None:
+            self._parts.safely(name, lambda: part.cut_off(reason))
+
+    def _failed(self, name: str, part: RankPart | None, err: BaseException) -> None:
+        reason = f"The part '{name}' is off on this rank, because it failed: {parts.failure_of(err)}"
+        self._outbox.log(f"jupyter_dist: {reason}\n")
+        self._off.setdefault(name, reason)
+        if part is not None:
+            with contextlib.suppress(Exception):  # what has failed once may fail again
+                part.cut_off(reason)
+
+
+def _refuse(call: dict[str, Any]) -> None:
+    raise JupyterDistError("internal", str(call["reason"]), say("Restart the group to have it again."))
+
+
+def _in_json(content: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    json.dumps(content)  # the reply could not be sent with anything else
+    return content
 
 
 def find_parts() -> parts.PartClasses:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -82,6 +83,7 @@ class ServerParts:
         self._manager = manager
         self._parts: dict[str, ServerPart] = {}
         self._have_started = False
+        self._stopping: set[asyncio.Task[None]] = set()  # of parts that have failed
         manager.parts = self
 
     def start(self) -> None:
@@ -96,7 +98,7 @@ class ServerParts:
             try:
                 part = cls(self._manager)
                 part.start()
-            except Exception:  # of another package
+            except (Exception, SystemExit):  # of another package
                 log.exception("jupyter_dist: the part '%s' is left out.", name)
             else:
                 self._parts[name] = part
@@ -104,21 +106,23 @@ class ServerParts:
     async def stop(self) -> None:
         """Stop all parts."""
         while self._parts:
-            with contextlib.suppress(Exception):
-                await self._parts.popitem()[1].stop()
+            await self._stop(*self._parts.popitem())
+        for stopping in list(self._stopping):
+            await stopping
 
     def adopted(self) -> None:
         """Handle a look for groups of earlier servers."""
-        self._each("adopted")
+        self._each("adopted", lambda _: None)
 
     def start_options(self, request: WantedGroup, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return options of a group that starts which are not as they are configured."""
         self.start()
-        return {name: value for found in self._each("start_options", request, fields) for name, value in found.items()}
+        found = self._each("start_options", _fields, request, fields)
+        return {name: value for options in found for name, value in options.items()}
 
     def work_at_end(self, options: Mapping[str, Any]) -> bool:
         """Whether nodes of a group with these options wait for a part when their engine ends them."""
-        return any(self._each("works_at_end", options))
+        return any(self._each("works_at_end", bool, options))
 
     async def before_start(self, request: WantedGroup) -> None:
         """Prepare for a group that starts. Raises JupyterDistError if a part refuses the start."""
@@ -128,35 +132,50 @@ class ServerParts:
                 await part.before_start(request)
             except JupyterDistError:
                 raise
-            except Exception:
+            except (Exception, SystemExit):
                 self._leave_out(name)
 
     def start_note(self, fields: Mapping[str, Any]) -> str | None:
         """Return the first note that a part has for a group that starts."""
-        return next(filter(None, self._each("start_note", fields)), None)
+        return next(filter(None, self._each("start_note", lambda note: note and str(note), fields)), None)
 
     def group_fields(self, status: GroupStatus) -> dict[str, Any]:
         """Return fields of the model of a group."""
-        return {name: value for found in self._each("group_fields", status) for name, value in found.items()}
+        return {name: value for found in self._each("group_fields", _fields, status) for name, value in found.items()}
 
     def way_to_replace(self, state: str) -> WayToReplace | None:
         """Return how ranks are replaced with that `state`; None: no part has it."""
         self.start()
-        return next((found[state] for found in self._each("ways_to_replace") if state in found), None)
+        return next((found[state] for found in self._each("ways_to_replace", dict) if state in found), None)
 
-    def _each(self, method: str, *arguments: Any) -> list[Any]:
-        """Call a method of each part, and return what came of it, without the parts that fail: these end."""
+    def _each(self, method: str, read: Callable[[Any], Any], *arguments: Any) -> list[Any]:
+        """Call a method of each part, and return what came of it, without the parts that fail: these end.
+
+        `read` raises an exception if it is nothing of the right kind.
+        """
         found = []
         for name, part in list(self._parts.items()):
             try:
-                found.append(getattr(part, method)(*arguments))
-            except Exception:
+                found.append(read(getattr(part, method)(*arguments)))
+            except (Exception, SystemExit):
                 self._leave_out(name)
         return found
 
     def _leave_out(self, name: str) -> None:
+        """End a part that has failed, in the event loop: its timers and tasks end, too."""
         log.exception("jupyter_dist: the part '%s' is left out.", name)
-        self._parts.pop(name, None)
+        if (part := self._parts.pop(name, None)) is not None:
+            with contextlib.suppress(RuntimeError):  # no loop runs: it has no tasks
+                loop = asyncio.get_running_loop()
+                self._stopping.add(stopping := loop.create_task(self._stop(name, part)))
+                stopping.add_done_callback(self._stopping.discard)
+
+    @staticmethod
+    async def _stop(name: str, part: ServerPart) -> None:
+        try:
+            await part.stop()
+        except Exception:
+            log.exception("jupyter_dist: the part '%s' has not stopped.", name)
 
     def coroutine(self, operation: str) -> Callable[..., Awaitable[Any]] | None:
         """Return the coroutine that carries an operation out, if it is of a part.
@@ -169,7 +188,12 @@ class ServerParts:
             return None
         self.start()  # a request may come before the groups of an earlier server were adopted
         if name not in self._parts:
-            message = f"The part '{name}' of this server could not be started."
+            message = f"The part '{name}' of this server is off, because it failed."
             raise JupyterDistError("incompatible", message, "The server's log has the reason.")
         found: Callable[..., Awaitable[Any]] = getattr(self._parts[name], operation)
         return found
+
+
+def _fields(found: Any) -> dict[str, Any]:
+    """Return the fields that a part adds. Raises an exception if they are none, or nothing for JSON."""
+    return parts.in_json(dict(found))

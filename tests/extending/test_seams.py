@@ -1,28 +1,18 @@
 """Parts of other packages, in a real group: what they are told, and what they may do. One that fails ends alone."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 from agent.harness import AgentProcess
+from extending.packages import installed
 from leaks import nothing_left
 from waits import until
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
 HERE = Path(__file__).parent
-
-
-def installed(folder: Path, parts: dict[str, str]) -> dict[str, str]:
-    """Make the metadata of a package with these parts; return the variables with which Python finds it."""
-    info = folder / "example-1.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: example\nVersion: 1\n")
-    points = "".join(f"{name} = {package}\n" for name, package in parts.items())
-    (info / "entry_points.txt").write_text(f"[jupyter_dist.parts]\n{points}")
-    return {"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 @pytest.fixture(scope="module")

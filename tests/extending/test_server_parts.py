@@ -76,6 +76,42 @@ def test_parts_prepare_a_start_refuse_it_and_add_a_note(manager, caplog):
         asyncio.run(manager.parts.before_start(WantedGroup(name="refused")))
 
 
+@pytest.mark.parametrize("found", [SystemExit(1), None, 7, {"x": object()}], ids=["exit", "none", "number", "objects"])
+@pytest.mark.parametrize("hook", ["start_options", "group_fields", "ways_to_replace", "start_note", "works_at_end"])
+def test_a_part_that_fails_anywhere_takes_no_other_along_and_is_stopped(monkeypatch, caplog, hook, found):
+    stopped = []
+
+    class Wrong(ServerPart):
+        async def stop(self):
+            stopped.append(self)
+
+    def wrong(*_):
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    async def use():
+        manager = GroupManager(None, None, DeviceReader(), GroupDefaults("/root"), keep_warm=False, launchers=dict)
+        asked = ServerParts(manager)
+        asked.start()
+        for _ in range(2):
+            assert asked.start_options(None, {})["saves_folder"] == "/root/kept"
+            assert asked.group_fields(GroupStatus())["kept"] == "of none"
+            assert asked.way_to_replace("kept") is not None
+            asked.start_note({"name": "g"})
+            asked.work_at_end({})
+        await asked.stop()
+
+    monkeypatch.setattr(Wrong, hook, wrong)
+    classes = parts.PartClasses({"wrong": Wrong, "counting": Counting}, [])
+    monkeypatch.setattr(parts, "find_parts", lambda *_: classes)
+    asyncio.run(use())
+    assert len(stopped) == 1
+    is_fine = hook in ("start_note", "works_at_end") and not isinstance(found, BaseException)
+    is_fine |= hook == "ways_to_replace" and isinstance(found, dict)
+    assert ("the part 'wrong' is left out" in caplog.text) == (not is_fine)
+
+
 def test_parts_have_ways_to_replace_ranks(manager):
     way = manager.parts.way_to_replace("kept")
     assert way("g", save="first") == {"group": "g", "save": "first"}

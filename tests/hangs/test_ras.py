@@ -135,6 +135,7 @@ def test_a_verdict_that_names_no_rank_gets_what_nccl_reports(ras):
             group_answer=lambda: None,
             interrupt=lambda _: None,
             send=lambda *_: None,
+            failed=lambda _: None,
         )
     )
     part = {"ranks": "0", "state": "waits", "place": None, "call": "all_reduce"}

@@ -29,6 +29,7 @@ def core_of(group):
         group_answer=lambda: None,
         interrupt=lambda _: None,
         send=lambda *_: None,
+        failed=lambda _: None,
     )
 
 

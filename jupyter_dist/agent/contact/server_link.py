@@ -16,6 +16,7 @@ from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.records.sound import is_numbered
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.parts import failure_of
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import FrameError, Header, encode_frame, pack, unpack
 from jupyter_dist.transport.stream import FrameStream, start_private_server
@@ -196,7 +197,7 @@ class ServerLink:
             stream.send(*pack({**identity, "ok": False}, {"error": err.to_dict()}))
         except Exception as err:  # the outermost level of a request: the server must get an answer
             log.exception("Cannot answer '%s'", header.get("t"))
-            words = f"The agent failed: {err!r:.500}"
+            words = f"The agent failed: {failure_of(err)}"
             error = JupyterDistError("internal", words, "See agent.log in the group's folder.")
             stream.send(*pack({**identity, "ok": False}, {"error": error.to_dict()}))
 

@@ -181,7 +181,7 @@ class AgentGroup:
     def begin_generation(self) -> None:
         """Begin again with new ranks, after the old ones have ended."""
         self.generation += 1
-        self.replaced = None
+        self.replaced, self.has_left = None, False
         self.started_at, self.error, self.note = time.time(), None, None
         self._starting_since = time.monotonic()
         self.journal.append("note", b"The group was restarted.", rank=None, execution_id=None)

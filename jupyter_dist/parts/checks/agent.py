@@ -83,7 +83,7 @@ class ChecksOfGroup(AgentPart):
         if self._is_on:
             self._report(rank, content)
         elif self._task is None or self._task.done():  # the rank is new
-            self._task = start_task(self._tell(rank), "switch of checks")
+            self._task = start_task(self._tell(rank), "switch of checks", self.core.failed)
 
     def _report(self, rank: RankProcess, content: dict[str, Any]) -> None:
         execution = self.core.group.dispatcher.queue.find(str(content.get("execution_id")))
@@ -107,7 +107,7 @@ class ChecksOfGroup(AgentPart):
             cell.seen.passes[rank.rank].extend(read_several(Pass, content.get("passes")))
         if not cell.is_planned:
             cell.is_planned = True
-            asyncio.get_running_loop().call_later(JUDGE_SECONDS, self._judge, cell)
+            asyncio.get_running_loop().call_later(JUDGE_SECONDS, self._judge_surely, cell)
 
     def changed(self, execution: AgentExecution) -> None:
         """Judge a cell that has ended for the last time."""
@@ -121,6 +121,12 @@ class ChecksOfGroup(AgentPart):
         self._cells.clear()
         if self._task is not None:
             self._task.cancel()
+
+    def _judge_surely(self, cell: CheckedCell) -> None:
+        try:
+            self._judge(cell)
+        except Exception as err:
+            self.core.failed(err)
 
     def _judge(self, cell: CheckedCell) -> None:
         cell.is_planned = False

@@ -31,7 +31,10 @@ class ProfileAgent(AgentPart):
         """Keep a part of the trace of the cell that the rank runs."""
         if rank.execution_id is None or content.get("execution_id") != rank.execution_id:
             return
-        part, is_first = base64.b64decode(content["part"]), content["is_first"] is True
+        try:
+            part, is_first = base64.b64decode(content["part"]), content["is_first"] is True
+        except (KeyError, TypeError, ValueError):  # of code of the user
+            return
         if sentence := self._traces.add(rank.execution_id, rank.rank, part, is_first):
             records.write(rank, sentence)
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.parts import in_json
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import EXECUTION_LIFE, FINAL_EXECUTION_STATES, ExecutionState, RankStatus, outcome
 from jupyter_dist.protocol.wire.specs import ExecutionSpec
@@ -174,7 +175,11 @@ class AgentExecution:
         self._memory[rank] = changed
 
     def add(self, name: str, value: Any) -> None:
-        """Have a value in the model, under a name that no other part has; None or an empty one: no longer."""
+        """Have a value in the model, under a name that no other part has; None or an empty one: no longer.
+
+        Raises TypeError or ValueError if it is nothing for JSON: the execution could not be sent with it.
+        """
+        in_json(value)
         added = (
             {**(self._added or {}), name: value}
             if value

@@ -69,11 +69,18 @@ class Replacement:
         """Start the new ranks, and give them their variables; the group takes cells afterwards."""
         try:
             if (problem := await self._run()) is not None:
-                self._group.add_note(join(problem, None if self._take_back is None else await self._take_back()))
+                self._group.add_note(join(problem, await self._taken_back()))
         finally:
             self._source.close()
         self._report["seconds"] = time.monotonic() - self._since
         self._group.formed()
+
+    async def _taken_back(self) -> str | None:
+        """Take back what was done to the others; return a sentence about it."""
+        try:
+            return None if self._take_back is None else await self._take_back()
+        except Exception as err:  # also an internal error: the ranks that live stay as they are
+            return self._failed(err, say("was not replaced, and what was done to the others is not taken back"))
 
     async def _run(self) -> str | None:
         """Replace the ranks; return a sentence if that failed."""
@@ -81,7 +88,7 @@ class Replacement:
         try:
             await self._source.look(group.living())
             await self._starter.prepare(group.preparing())
-        except (JupyterDistError, OSError) as err:  # such as no descriptors for another zygote
+        except Exception as err:  # such as no descriptors for another zygote, or an internal error: nothing has changed
             return self._failed(err, say("could not be replaced"))
         await self._starter.settle()  # processes that dead ranks started may still hold device memory
         survivors, store_path = group.living(), group.stores.new()

@@ -84,7 +84,7 @@ class HangWatch(AgentPart):
     def _begin_look(self) -> None:
         self._timer = None
         if self._running():
-            self._looking = start_task(self._judge_and_continue(), "watch for hangs")
+            self._looking = start_task(self._judge_and_continue(), "watch for hangs", self.core.failed)
 
     async def _judge_and_continue(self) -> None:
         try:

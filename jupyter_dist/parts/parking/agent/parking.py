@@ -9,6 +9,7 @@ the group stays parked, and loses nothing.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ from .room import Need, check_folder, check_hosts
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.parking.models import ParkedState
+
+log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 20.0
 LEAST_SECONDS = 60.0
@@ -196,6 +199,8 @@ class Parking:
         """Handle an internal error: the group must not be shown as on its way forever."""
         if self._group.state in ("parking", "resuming"):
             self._stay_parked(f"the agent failed: {error!r:.300}")
+        else:
+            self._group.add_note(say("The group was not parked: %1", f"{error!r:.300}."), until="cell")
 
     async def _park_idle(self) -> None:
         try:
@@ -209,11 +214,15 @@ class Parking:
             answers = await self._ask_all("park", plan.num_bytes, folder=plan.folder, moves=plan.moves)
             if plan.by_driver:
                 await self.driver.park(self._pids(), plan.num_bytes)
+            seconds = time.monotonic() - began
+            self.parked = _parked(plan, answers, seconds)
         except JupyterDistError as err:
             await self._return(say("The group was not parked: %1", err.message))
             return
-        seconds = time.monotonic() - began
-        self.parked = _parked(plan, answers, seconds)
+        except Exception as err:  # an internal error: the ranks may be parked, or half of them
+            log.exception("Cannot park the group")
+            await self._return(say("The group was not parked: %1", f"{err!r:.300}."))
+            return
         held = self.parked["held_bytes"] // MIB
         took = f"{seconds:.1f}"
         parked = (

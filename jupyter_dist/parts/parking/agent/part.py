@@ -8,6 +8,7 @@ from typing import Any
 from jupyter_dist.agent.contact.server_link import Answer, RequestHandler
 from jupyter_dist.agent.part import AgentCore, AgentPart
 from jupyter_dist.parts.parking.options import ParkingOptions
+from jupyter_dist.protocol.states import AWAY_GROUP_STATES
 from jupyter_dist.transport.frames import Header
 
 from .parking import Parking
@@ -49,6 +50,11 @@ class ParkingOfGroup(AgentPart):
     def stop(self) -> None:
         """End the work under way."""
         self._parking.cancel()
+
+    def failed(self, reason: str) -> None:
+        """Bring the memory back, if it is away: cells would wait for ever, because none resumes the group any more."""
+        if self.core.group.state in AWAY_GROUP_STATES:
+            self._parking.resume()
 
     async def _park(self, header: Header, _: bytes) -> Answer:
         await self._parking.park(header["to"], header.get("folder"))

@@ -97,8 +97,12 @@ class Resize:
             await self._undo(error)
         else:
             report["again"] = [*map(_lacking, revived.lacking), *map(_left, revived.left)]
-            await self._copy()
-            await self._divide()
+            for give, name in ((self._copy, "copied"), (self._divide, "divided")):
+                try:
+                    await give()
+                except Exception as err:  # an internal error: the group has its new size, and its ranks live
+                    log.exception("Cannot give ranks their variables")
+                    report["again"].append(f"Variables could not be {name}: {err!r:.300}. Make them again.")
             await end_ranks(self._leaving, "the group was resized", patient=True)
             resized = say("The group was resized from %1 to %2 ranks.", report["before"], report["after"])
             text = join(resized, *report["again"])
@@ -192,8 +196,11 @@ class Resize:
                 kept = say("The ranks that live keep their variables. Replace the dead ones.")
                 asked = (rank.request("take_place", PLACE_SECONDS, rank.encoded_place(back)) for rank in living)
                 await asyncio.gather(*asked, return_exceptions=True)
-        except JupyterDistError as err:
-            why = say("The process group could not be re-created (%1): re-create it with 'reform'.", err.message)
+        except Exception as err:  # also an internal error: the group must not be on its way for ever
+            if not isinstance(err, JupyterDistError):
+                log.exception("Cannot go back to the earlier size")
+            words = err.message if isinstance(err, JupyterDistError) else f"{err!r:.300}"
+            why = say("The process group could not be re-created (%1): re-create it with 'reform'.", words)
             kept = join(why, kept)
         text = say("The group could not be resized to %1 ranks, and has %2 as before:", wanted, number)
         group.add_note(join(text, error.message, error.hint, kept))

@@ -127,6 +127,13 @@ class SaveBeforeEnd:
         """Handle a new state of an execution of the group."""
         self._save.changed(execution)
 
+    def give_up(self) -> None:
+        """Let nodes end that wait for a save: none is made any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._is_last:
+            self._group.let_nodes_end()
+
     # -- inside -----------------------------------------------------------------------------------------
 
     def _follow_end(self) -> None:

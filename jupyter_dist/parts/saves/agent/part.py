@@ -48,7 +48,8 @@ class SavesAgent(AgentPart):
         """Handle the progress of a rank, or that it is prepared."""
         try:
             news = news_of(content)
-        except ValueError:  # of code of the user: that rank is waited for in vain
+        except ValueError:  # of code of the user
+            self._transfers.cannot_read(rank)
             return
         self._transfers.rank_sent(rank, news)
 
@@ -82,6 +83,13 @@ class SavesAgent(AgentPart):
     def ways_to_replace(self) -> Mapping[str, WayToReplace]:
         """Return the way that gives new ranks their variables of a save."""
         return {"save": self._replace}
+
+    def failed(self, reason: str) -> None:
+        """Drop what is saved or restored, and keep no node waiting for a save."""
+        try:
+            self._transfers.end_all(reason)
+        finally:
+            self._before_end.give_up()
 
     async def _transfer(self, header: Header, payload: bytes) -> Answer:
         """Queue a save or a restore of all ranks."""

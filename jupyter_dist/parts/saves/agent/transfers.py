@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jupyter_dist.agent.group.cells.dispatch import dead_error
@@ -13,17 +15,20 @@ from jupyter_dist.agent.part import AgentCore
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.parts.saves.transfer import TransferDecision, TransferNews, TransferSpec
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.protocol.wire.specs import ExecutionSpec
 from jupyter_dist.transport.tasks import start_task
 
-from .jobs import Job, RestoreJob, SaveJob, begin_restore, begin_save
+from .jobs import Job, Reports, RestoreJob, SaveJob, begin_restore, begin_save
 from .transaction import Transaction
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.saves.models import Transfer
 
+log = logging.getLogger(__name__)
+
 NOTHING_SAVED = "Nothing was saved: "
+SEE_LATER = "See later whether the save exists."
 
 
 @dataclass
@@ -35,6 +40,7 @@ class OpenTransfer:
     transaction: Transaction
     timer: asyncio.TimerHandle | None = None
     deciding: asyncio.Task[None] | None = None
+    exists: bool = False  # of a save: whether its files must stay
 
 
 class Transfers:
@@ -77,9 +83,11 @@ class Transfers:
 
     def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution, or of a rank's part of it."""
-        found = self._open.get(execution.id)
-        if found is None:
-            return
+        if (found := self._open.get(execution.id)) is not None:
+            self._surely(found, lambda: self._follow(found))
+
+    def _follow(self, found: OpenTransfer) -> None:
+        execution = found.execution
         if execution.is_final:
             self._ended(found)
         elif execution.state == "running":
@@ -91,9 +99,15 @@ class Transfers:
 
     def rank_sent(self, rank: RankProcess, news: TransferNews) -> None:
         """Handle the progress of a rank, or that it is prepared."""
-        found = self._open.get(rank.execution_id or "")
-        if found is None:
-            return
+        if (found := self._open.get(rank.execution_id or "")) is not None:
+            self._surely(found, lambda: self._take(found, rank, news))
+
+    def cannot_read(self, rank: RankProcess) -> None:
+        """Handle a message of a rank that is no news: it is not waited for in vain."""
+        if (found := self._open.get(rank.execution_id or "")) is not None:
+            self._drop(found, f"The messages of rank {rank.rank} cannot be read.")
+
+    def _take(self, found: OpenTransfer, rank: RankProcess, news: TransferNews) -> None:
         all_prepared = found.transaction.take(rank.rank, news)
         self._show(found)
         if found.transaction.phase == "dropped" and news["state"] == "prepared":
@@ -102,7 +116,7 @@ class Transfers:
             limit = found.job.spec.max_bytes / 1e9
             self._drop(found, f"The folder may have {limit:.1f} GB (DistApp.saves_bytes). Delete saves first.")
         elif all_prepared:
-            found.deciding = start_task(self._decide(found), "decide", lambda err: self._drop(found, f"{err!r:.200}."))
+            found.deciding = start_task(self._decide(found), "decide", lambda err: self._failed_in(found, err))
 
     def interrupt(self, ranks: Sequence[RankProcess]) -> list[RankProcess]:
         """Drop the transfers of these ranks on request of a user; return the ranks that are to be interrupted.
@@ -127,7 +141,33 @@ class Transfers:
         elif found is not None:
             self._too_late(found, reason)
 
+    def end_all(self, reason: str) -> None:
+        """Drop all transfers that are not decided: nobody follows them any more."""
+        for found in list(self._open.values()):
+            if found.execution.state == "queued":
+                self._dispatcher.abort([found.execution], "aborted", _failed(found.job, reason))
+            self._drop(found, join(reason, SEE_LATER) if found.transaction.phase == "deciding" else reason)
+            self._close(found)
+        self._dispatcher.pump()
+
     # -- inside -----------------------------------------------------------------------------------------
+
+    def _surely(self, found: OpenTransfer, step: Callable[[], None]) -> None:
+        """Do a step of a transfer. What it raises ends the transfer, and no other: its ranks wait for the decision."""
+        try:
+            step()
+        except Exception as err:
+            log.exception("The %s of '%s' failed", found.job.spec.action, found.job.spec.name)
+            self._failed_in(found, err)
+
+    def _failed_in(self, found: OpenTransfer, err: BaseException) -> None:
+        reason = f"The agent failed: {err!r:.200}. See agent.log in the group's folder."
+        self._drop(found, reason)
+        if found.execution.is_final:
+            self._close(found)
+        elif found.transaction.phase == "kept":
+            spec = found.job.spec
+            self._group.add_note(f"The {spec.action} of '{spec.name}' counts, but {reason[0].lower()}{reason[1:]}")
 
     def _begun(self, found: OpenTransfer) -> None:
         spec = found.job.spec
@@ -136,7 +176,8 @@ class Transfers:
         if isinstance(found.job, SaveJob):
             found.job.group, found.job.execution_count = self._group.spec, self._dispatcher.execution_count
         late = f"It took longer than {spec.timeout_seconds:g} s. Give it more time (`timeout_seconds`)."
-        found.timer = asyncio.get_running_loop().call_later(spec.timeout_seconds, self._too_late, found, late)
+        too_late = partial(self._surely, found, partial(self._too_late, found, late))
+        found.timer = asyncio.get_running_loop().call_later(spec.timeout_seconds, too_late)
         self._show(found)
         if isinstance(found.job, RestoreJob):
             here = [rank.rank for rank in self._group.ranks if rank.spec.node is None]
@@ -147,32 +188,38 @@ class Transfers:
         if found.transaction.phase == "open":
             sentence = f"{sentence} {found.transaction.unfinished()}"
         elif found.transaction.phase == "deciding":
-            sentence = f"The folder {found.job.spec.folder} does not respond. See later whether the save exists."
+            sentence = f"The folder {found.job.spec.folder} does not respond. {SEE_LATER}"
         self._drop(found, sentence)
 
     async def _decide(self, found: OpenTransfer) -> None:
         transaction = found.transaction
+        counts = transaction.total_bytes, transaction.written_bytes
         try:
-            await asyncio.to_thread(
-                found.job.keep, transaction.reports, transaction.total_bytes, transaction.written_bytes
-            )
+            await asyncio.to_thread(_keep, found.job, transaction.reports, *counts)
         except JupyterDistError as err:
             self._drop(found, str(err))
-        except (OSError, ValueError, KeyError) as err:
+        except Exception as err:  # the disk, what a rank has reported, or what a file has in it
+            if not isinstance(err, OSError):
+                log.exception("The %s of '%s' failed", found.job.spec.action, found.job.spec.name)
             reason = (err.strerror if isinstance(err, OSError) else None) or f"{err!r:.200}"
-            self._drop(found, f"The save could not be completed in {found.job.spec.folder}: {reason}.")
+            spec = found.job.spec
+            self._drop(found, f"The {spec.action} could not be completed in {spec.folder}: {reason}.")
         else:
+            found.exists = True
             if transaction.keep():
-                if isinstance(found.job, RestoreJob):
-                    self._dispatcher.count_on(found.job.record.model["execution_count"], found.job.cells)
-                    self._show(found)
-                self._send_decision(found, transaction.ranks)
+                self._send_decision(found, transaction.ranks)  # first: what follows must not keep ranks waiting
+                self._surely(found, partial(self._note_kept, found))
+
+    def _note_kept(self, found: OpenTransfer) -> None:
+        if isinstance(found.job, RestoreJob):
+            self._dispatcher.count_on(found.job.record.model["execution_count"], found.job.cells)
+            self._show(found)
 
     def _drop(self, found: OpenTransfer, reason: str, *, interrupted: bool = False) -> None:
         if not found.transaction.drop(reason, interrupted=interrupted):
             return
         found.execution.error = _failed(found.job, reason)
-        self._send_decision(found, found.transaction.reports)
+        self._send_decision(found, found.transaction.ranks)  # ranks that still prepare find it when they have done so
         for number in found.transaction.unprepared:
             rank = self._group.ranks[number]
             if rank.execution_id == found.execution.id:
@@ -187,7 +234,10 @@ class Transfers:
             interrupted=transaction.interrupted,
         )
         for number in ranks:
-            self._core.send(self._group.ranks[number], decision)
+            try:
+                self._core.send(self._group.ranks[number], decision)
+            except Exception:  # the others must get it all the same
+                log.exception("Rank %d did not get the decision about the %s", number, found.job.spec.action)
 
     def _why_ended(self, found: OpenTransfer, number: int) -> str:
         rank = self._group.ranks[number]
@@ -196,12 +246,23 @@ class Transfers:
         return f"Rank {number}: {rank.cell_error or 'it ended early'}."
 
     def _ended(self, found: OpenTransfer) -> None:
-        del self._open[found.execution.id]
+        if found.transaction.drop("It has ended."):
+            self._send_decision(found, found.transaction.ranks)
+        self._close(found)
+
+    def _close(self, found: OpenTransfer) -> None:
+        """Forget a transfer, and give back what it has in the folder. Idempotent."""
+        if self._open.pop(found.execution.id, None) is None:
+            return
         if found.timer is not None:
             found.timer.cancel()
-        if found.transaction.drop("It has ended."):
-            self._send_decision(found, found.transaction.reports)
-        after = found.job.tidy if found.transaction.phase == "kept" else found.job.drop
+        if found.deciding is not None and not found.deciding.done():  # a slow disk: a save that is made is not removed
+            found.deciding.add_done_callback(lambda _: self._tidy(found))
+        else:
+            self._tidy(found)
+
+    def _tidy(self, found: OpenTransfer) -> None:
+        after = found.job.tidy if found.exists else found.job.drop
         asyncio.get_running_loop().run_in_executor(None, after)
 
     def _show(self, found: OpenTransfer) -> None:
@@ -228,6 +289,13 @@ def action_of(execution: AgentExecution) -> str:
 def python_version(ranks: Iterable[RankProcess]) -> str:
     """Return the lowest version of Python that these ranks run; empty if none is known."""
     return min({rank.python_version for rank in ranks if rank.python_version}, default="")
+
+
+def _keep(job: Job, reports: Reports, total_bytes: int, written_bytes: int) -> None:
+    try:
+        job.keep(reports, total_bytes, written_bytes)
+    except StopIteration as err:  # asyncio would wait for ever
+        raise RuntimeError(f"{err!r}") from err
 
 
 def _failed(job: Job, reason: str) -> JupyterDistError:

@@ -124,12 +124,12 @@ def commit(draft: Draft, record: SaveRecord) -> None:
         with contextlib.suppress(OSError):
             aside.unlink(missing_ok=True)
         raise
-    # It exists. What follows is cleaning up.
-    with contextlib.suppress(OSError):
+    # It exists. What follows is cleaning up: whoever hears of a failure here would remove the save.
+    with contextlib.suppress(Exception):
         sync_folder(place.parent)
         sync_folder(draft.folder.saves)
     if former is not None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(Exception):
             remove_content(former)
     draft.lock.close()
 
@@ -143,7 +143,7 @@ def _former(draft: Draft) -> Path | None:
 
 def discard(draft: Draft) -> None:
     """Remove the files of the draft, except for chunks, which the next removal finds. Never raises."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(Exception):
         remove_content(draft.content)
         draft.content.parent.rmdir()  # if there is no save with this name
     draft.lock.close()

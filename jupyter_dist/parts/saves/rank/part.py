@@ -35,6 +35,10 @@ class SavesOnRank(RankPart):
         """Take the agent's decision about a save or a restore."""
         self._transfers.take(cast("TransferDecision", content))
 
+    def cut_off(self, reason: str) -> None:
+        """Drop what is saved or restored now: no decision comes."""
+        self._transfers.cut_off(reason)
+
     def take_place(self, spec: RankSpec) -> None:
         """Have another number, or be in a group of another size."""
         self._transfers.take_place(spec)

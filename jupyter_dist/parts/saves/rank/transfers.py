@@ -132,6 +132,12 @@ class RankTransfers:
         """Take the agent's decision about a save or a restore."""
         self._decisions.put(decision)
 
+    def cut_off(self, reason: str) -> None:
+        """Drop the save or restore that runs, unless the agent's decision has come before (any thread)."""
+        if (running := self._core.running()) is not None:
+            execution_id = running.execution_id
+            self.take(TransferDecision(execution_id=execution_id, keep=False, reason=reason, interrupted=False))
+
     # -- inside -------------------------------------------------------------------------------------
 
     def _progress(self, done: int, total: int) -> None:

@@ -147,7 +147,7 @@ class PaceWatch(AgentPart):
         return answer(pace=None if cell is None or cell.num_looks < 2 else cell.model())
 
     def _begin(self, execution: AgentExecution) -> None:
-        self._tasks[execution.id] = start_task(self._watch(execution), "watch of the pace")
+        self._tasks[execution.id] = start_task(self._watch(execution), "watch of the pace", self.core.failed)
 
     def _ended(self, execution: AgentExecution) -> None:
         timer, task = self._timers.pop(execution.id, None), self._tasks.pop(execution.id, None)

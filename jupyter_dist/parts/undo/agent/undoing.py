@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 import uuid
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -26,6 +27,8 @@ from .kept import NOTHING, RankKept
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.undo import models
+
+log = logging.getLogger(__name__)
 
 NAME = "undo"  # of the part, and of its field of executions
 _HINT = say("Run cells with `keep_undo` (%dist_keep_undo on) to undo them afterwards.")
@@ -113,6 +116,9 @@ class CellUndo:
                     then(undo)
                 except JupyterDistError as err:
                     why = err
+                except Exception as err:  # an internal error: the cell must not stay undone
+                    log.exception("Cannot go on after an undo")
+                    why = JupyterDistError("internal", say("The agent failed: %1", f"{err!r:.300}"))
             if why is not None and undo.started_at is not None:
                 redo = self._begin_again(ranks, undo)
 
@@ -146,8 +152,10 @@ class CellUndo:
         ended = asyncio.Event()
 
         def finish() -> None:
-            on_end()
-            ended.set()
+            try:
+                on_end()
+            finally:
+                ended.set()
 
         self._waited[execution.id] = finish
         with contextlib.suppress(asyncio.TimeoutError):
@@ -246,11 +254,13 @@ class CellUndo:
     def ended(self, execution: AgentExecution) -> None:
         """Handle the end of an execution, before another one begins: note which cells it has undone or done again."""
         cells = self._undoing.pop(execution.id, [])
-        for cell in cells if execution.state == "ok" else ():
-            is_undo = (execution.spec.call or {}).get("do") == "undo"
-            self._dispatcher.count_no_more(cell, time.time() if is_undo else None)
-        if (waited := self._waited.pop(execution.id, None)) is not None:
-            waited()
+        try:
+            for cell in cells if execution.state == "ok" else ():
+                is_undo = (execution.spec.call or {}).get("do") == "undo"
+                self._dispatcher.count_no_more(cell, time.time() if is_undo else None)
+        finally:
+            if (waited := self._waited.pop(execution.id, None)) is not None:
+                waited()
 
 
 def _call(do: str, cells: Sequence[AgentExecution], *, only_check: bool) -> dict[str, Any]:

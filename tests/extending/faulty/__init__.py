@@ -1,0 +1,1 @@
+"""A part that puts faults into other code of its process, as errors in that code would be: for tests."""
