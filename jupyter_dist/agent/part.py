@@ -60,7 +60,7 @@ class AgentPart:
     """One feature in the agent of a group, from the group's begin to its end. Override what the feature needs.
 
     What raises an exception ends the part, not the group: a note of the group names it, its requests are refused, and
-    its RankParts hear of it (`cut_off`). A restart of the group begins it anew.
+    its RankParts are told (`cut_off`). A restart of the group begins the part again.
     """
 
     def __init__(self, core: AgentCore) -> None:
@@ -182,7 +182,7 @@ class AgentParts:
 
     @property
     def requests(self) -> dict[str, RequestHandler]:
-        """Return the requests of all parts. Those of a part that has failed are refused."""
+        """Return the requests of all parts; a part that has failed refuses its requests."""
         return {
             request: partial(self._answer, name, request) for name, own in self._requests.items() for request in own
         }
@@ -219,7 +219,7 @@ class AgentParts:
         self._parts.each(lambda part: part.used(by_cell=by_cell))
 
     def restarts(self) -> None:
-        """Handle a restart of the group: parts that have failed begin anew, too."""
+        """Handle a restart of the group: parts that have failed begin again, too."""
         self._parts.each(lambda part: part.restarts())
         classes = find_parts().classes
         off = {name: classes[name] for name in self._requests if name not in self._parts}

@@ -99,7 +99,7 @@ def failure_of(err: BaseException) -> str:
 
 
 def in_json(value: T) -> T:
-    """Return what a part has returned, for a message. Raises TypeError or ValueError if that cannot have it."""
+    """Return the value of a part, for a message. Raises TypeError or ValueError if JSON cannot have it."""
     json.dumps(value)
     return value
 

@@ -106,9 +106,9 @@ class RankPart:
         """Handle a message of the AgentPart of the same name (`send` there), in the side thread."""
 
     def cut_off(self, reason: str) -> None:
-        """Handle that the AgentPart of the same name has failed, or this part: no message comes any more (any thread).
+        """Handle the failure of this part, or of the AgentPart of the same name (any thread).
 
-        What waits for one must end. By default the call of this part that runs is interrupted.
+        A call that waits for a message must end. By default the call of this part that runs is interrupted.
         """
         running = self.core.running()
         if running is not None and running.call is not None and running.call.get("do") in self.calls():
@@ -168,7 +168,7 @@ class RankParts:
         return part
 
     def checked(self, call: dict[str, Any]) -> dict[str, Any]:
-        """Return a call, or one that raises the reason in its place: its part is off here, or in the agent."""
+        """Return the call; if its part has failed here or in the agent, a call that raises the reason."""
         reason = self._off.get(self._of_calls.get(str(call.get("do")), ""))
         return call if reason is None else {"do": _REFUSED, "reason": reason}
 

@@ -85,7 +85,7 @@ class SavesAgent(AgentPart):
         return {"save": self._replace}
 
     def failed(self, reason: str) -> None:
-        """Drop what is saved or restored, and keep no node waiting for a save."""
+        """Drop all saves and restores, and let nodes end."""
         try:
             self._transfers.end_all(reason)
         finally:

@@ -142,7 +142,7 @@ class Transfers:
             self._too_late(found, reason)
 
     def end_all(self, reason: str) -> None:
-        """Drop all transfers that are not decided: nobody follows them any more."""
+        """Drop all transfers that are not decided, because the part has failed."""
         for found in list(self._open.values()):
             if found.execution.state == "queued":
                 self._dispatcher.abort([found.execution], "aborted", _failed(found.job, reason))
@@ -153,7 +153,7 @@ class Transfers:
     # -- inside -----------------------------------------------------------------------------------------
 
     def _surely(self, found: OpenTransfer, step: Callable[[], None]) -> None:
-        """Do a step of a transfer. What it raises ends the transfer, and no other: its ranks wait for the decision."""
+        """Do a step of a transfer. An exception ends this transfer and no other: its ranks wait for a decision."""
         try:
             step()
         except Exception as err:
@@ -251,7 +251,7 @@ class Transfers:
         self._close(found)
 
     def _close(self, found: OpenTransfer) -> None:
-        """Forget a transfer, and give back what it has in the folder. Idempotent."""
+        """Forget a transfer, and release its lock and its files. Idempotent."""
         if self._open.pop(found.execution.id, None) is None:
             return
         if found.timer is not None:

@@ -124,7 +124,7 @@ def commit(draft: Draft, record: SaveRecord) -> None:
         with contextlib.suppress(OSError):
             aside.unlink(missing_ok=True)
         raise
-    # It exists. What follows is cleaning up: whoever hears of a failure here would remove the save.
+    # It exists. What follows is cleaning up; after an exception the caller would remove the save.
     with contextlib.suppress(Exception):
         sync_folder(place.parent)
         sync_folder(draft.folder.saves)

@@ -36,7 +36,7 @@ class SavesOnRank(RankPart):
         self._transfers.take(cast("TransferDecision", content))
 
     def cut_off(self, reason: str) -> None:
-        """Drop what is saved or restored now: no decision comes."""
+        """Drop the save or restore under way."""
         self._transfers.cut_off(reason)
 
     def take_place(self, spec: RankSpec) -> None:
