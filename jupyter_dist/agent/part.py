@@ -60,7 +60,7 @@ class AgentPart:
     """One feature in the agent of a group, from the group's begin to its end. Override what the feature needs.
 
     What raises an exception ends the part, not the group: a note of the group names it, its requests are refused, and
-    its RankParts are told (`cut_off`). A restart of the group begins the part again.
+    its RankParts get `cut_off`. A restart of the group begins the part again.
     """
 
     def __init__(self, core: AgentCore) -> None:

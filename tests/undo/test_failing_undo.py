@@ -46,7 +46,6 @@ def test_an_undo_whose_end_cannot_be_noted_ends_and_the_part_begins_anew_with_th
         agent.run("x = torch.zeros(2)", range(3))
         agent.run("x += 1", range(3), keep_undo=True)
         assert undo(agent)["state"] == "ok"
-        assert kept(agent) == {"[0.0, 0.0]\n"}
         assert undo(agent, "redo")["state"] == "ok"
         assert kept(agent) == {"[1.0, 1.0]\n"}
 
@@ -68,7 +67,7 @@ def test_ranks_that_cannot_be_replaced_after_an_undo_have_the_cell_done_again(ag
             agent.wait(lambda: "as the test wants" in (agent.group["note"] or ""))
         agent.wait_group("degraded")
         agent.request("mend")
-        ended = agent.run("print(x.tolist())", range(2))
+        ended = agent.run("print(x.tolist())", range(2), silent=True)
         assert {agent.text(rank, ended["id"]) for rank in range(2)} == {"[1.0, 1.0]\n"}
         agent.request("replace", wanted=wanted)
         agent.wait_group("ready")
