@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -158,7 +159,7 @@ class AgentParts:
         self._ways: dict[str, Mapping[str, WayToReplace]] = {}
         self._off: dict[str, str] = {}  # the parts that have failed, and why
         self._ends_at: float | None = None
-        self._parts: parts.RunningParts[AgentPart] = parts.RunningParts(self._failed)
+        self._parts: parts.RunningParts[AgentPart] = parts.RunningParts(self._failed, (asyncio.CancelledError,))
         found = find_parts()
         if found.problems:
             self._group.add_note(" ".join(f"{problem}." for problem in found.problems))

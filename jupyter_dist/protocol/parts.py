@@ -9,7 +9,6 @@ points.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import importlib.util
@@ -25,8 +24,6 @@ PARTS = "jupyter_dist.parts"  # the entry point group, and the folder
 
 P = TypeVar("P")
 T = TypeVar("T")
-
-_ALSO_RAISED = (SystemExit, asyncio.CancelledError)  # by code of a part, which may not end the process or our tasks
 
 
 class PartModules(NamedTuple):
@@ -46,8 +43,16 @@ class PartClasses(NamedTuple):
 class RunningParts(Generic[P]):
     """The parts of one process or group, by name. A part that fails is left out from then on."""
 
-    def __init__(self, failed: Callable[[str, P | None, BaseException], None]) -> None:
-        """`failed` reports a part that has raised an exception; None: when it began."""
+    def __init__(
+        self, failed: Callable[[str, P | None, BaseException], None], also: tuple[type[BaseException], ...] = ()
+    ) -> None:
+        """Have no parts yet.
+
+        Args:
+            failed: reports a part that has raised an exception; None: when it began.
+            also: what ends a part besides Exception and SystemExit.
+        """
+        self._also = (Exception, SystemExit, *also)
         self._parts: dict[str, P] = {}
         self._failed = failed
 
@@ -78,7 +83,7 @@ class RunningParts(Generic[P]):
         """Call a function of a part. If it raises an exception, that part ends, and no other."""
         try:
             do()
-        except (Exception, *_ALSO_RAISED) as err:
+        except self._also as err:
             self.fail(name, err)
 
     def fail(self, name: str, err: BaseException) -> None:
