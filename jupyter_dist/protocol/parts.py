@@ -52,7 +52,7 @@ class RunningParts(Generic[P]):
             failed: reports a part that has raised an exception; None: when it began.
             also: what ends a part besides Exception and SystemExit.
         """
-        self._also = (Exception, SystemExit, *also)
+        self._also: tuple[type[BaseException], ...] = (Exception, SystemExit, *also)
         self._parts: dict[str, P] = {}
         self._failed = failed
 
