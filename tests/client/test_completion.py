@@ -55,10 +55,8 @@ def test_cells_of_the_kernel_have_its_own_names(named):
     assert "%%dip everywhere\nmodel_here" in named.complete("%%dip everywhere\nmodel_")
 
 
-def test_cells_of_ranks_have_none_of_the_kernels_names_but_its_magics(named):
-    assert "%%rank 0\nmodel_here" not in named.complete("%%rank 0\nmodel_")
+def test_magics_complete_in_auto_mode_too(named):
     named.run("%dist_mode -e")
-    assert "x = 1\nmodel_here" not in named.complete("x = 1\nmodel_")
     assert "%dist_status" in named.complete("%dist_s")
     assert "x = 1\n%dist_status" in named.complete("x = 1\n%dist_s")
     named.run("%dist_mode -d")
