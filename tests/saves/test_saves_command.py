@@ -18,7 +18,7 @@ def test_a_group_is_saved_listed_restored_and_the_save_deleted(dist, group, tmp_
     group.run("kept = 0", check=True)
     assert dist("restore", "half", "-g", group.name, *place).stdout.startswith("Restored 'half': ")
     assert group.gather("kept") == {0: 3, 1: 3}
-    assert re.match(rf"from-shell, 2 ranks: 'half' of .* in {place[1]}", dist("last-saves").stdout)
+    assert re.search(rf"(?m)^from-shell, 2 ranks: 'half' of .* in {place[1]}", dist("last-saves").stdout)
     dist("save", "first", "-g", group.name)
     assert re.match(r"Group 'again': 2 ranks ready", dist("start", "again", "--restore", "first").stdout)
     assert "3" in dist("exec", "-g", "again", "print(kept)").stdout
