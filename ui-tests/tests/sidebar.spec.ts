@@ -76,6 +76,8 @@ test('starts a group on several nodes, shows what its launcher says, and a machi
   await form.getByLabel('Ranks per node').fill('1');
   await expect(start).toHaveCSS('opacity', '1');
   await form.getByText('Backend, folder and variables').click();
+  await form.getByLabel('Variables').fill('A=1');
+  await form.getByLabel('Variables').fill(''); // the section stays open around it
   await form.getByLabel('Variables').fill('JUPYTER_DIST_OPTIONAL_PRELOAD=numpy'); // each node imports by itself
   await form.getByRole('button', { name: 'Start', exact: true }).click();
   const wide = card(page, 'wide');

@@ -1,6 +1,6 @@
 /** A row of the form: label, field, and its problem below. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import React, { useId } from 'react';
+import React, { useId, useLayoutEffect, useRef } from 'react';
 import { MAX_NODES, MAX_RANKS, StartProblem } from '../../../model/groups/startvalues';
 import { MAX_VARIABLES } from '../../../model/groups/wanted';
 import { useSidebar } from '../context';
@@ -55,6 +55,29 @@ export function Row({ label, problem, note, help, words, unusable, children }: I
       )}
       <Reasons choices={unusable ?? []} />
     </div>
+  );
+}
+
+interface IFoldedProps {
+  readonly title: string;
+  /** Whether one of the fields has a value. */
+  readonly isSet: boolean;
+  readonly children: React.ReactNode;
+}
+
+/** Fields that few users need: unfolded by a value, such as a preset's, and folded by the user alone. */
+export function Folded({ title, isSet, children }: IFoldedProps): React.ReactElement {
+  const node = useRef<HTMLDetailsElement>(null);
+  useLayoutEffect(() => {
+    if (isSet) {
+      node.current!.open = true;
+    }
+  }, [isSet]);
+  return (
+    <details ref={node} className="jpd-StartForm-more">
+      <summary>{title}</summary>
+      {children}
+    </details>
   );
 }
 

@@ -8,13 +8,12 @@ import { inWords } from '../../../services/words';
 import { NotAnsweredLine } from '../../base/errornote';
 import { type IAsked } from '../../base/hooks';
 import { useSidebar } from '../context';
-import { type IInputIds, Row } from './formrow';
+import { Folded, type IInputIds, Row } from './formrow';
 import type { IFieldProps } from './startfields';
 
 /** The text of a field for a number in which something else was typed, which the browser hides. */
 const NO_NUMBER = '?';
 
-/** Folded, unless one of them is set, as by a preset. */
 export function MoreFields(
   props: IFieldProps & { readonly asked: IAsked<IStartOptionRows> }
 ): React.ReactElement | null {
@@ -24,12 +23,11 @@ export function MoreFields(
     return <NotAnsweredLine {...asked} error={asked.error} what={trans.__('More options could not be listed.')} />;
   }
   return world.options.length === 0 ? null : (
-    <details className="jpd-StartForm-more" open={world.options.some(({ name }) => name in form.more) || undefined}>
-      <summary>{trans.__('More options')}</summary>
+    <Folded title={trans.__('More options')} isSet={world.options.some(({ name }) => name in form.more)}>
       {world.options.map(row => (
         <MoreField key={row.name} {...props} row={row} />
       ))}
-    </details>
+    </Folded>
   );
 }
 

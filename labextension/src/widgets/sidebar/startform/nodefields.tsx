@@ -8,7 +8,7 @@ import { inWords } from '../../../services/words';
 import { NotAnsweredLine } from '../../base/errornote';
 import { type IAsked } from '../../base/hooks';
 import { useSidebar } from '../context';
-import { NumberRow, Row } from './formrow';
+import { Folded, NumberRow, Row } from './formrow';
 import type { IFieldProps } from './startfields';
 
 interface ILauncherProps extends IFieldProps {
@@ -90,10 +90,9 @@ export function OptionFields(props: IFieldProps): React.ReactElement | null {
   const field = (option: ILauncherOption) => <OptionField key={option.name} {...props} option={option} />;
   const folded = (title: string, options: readonly ILauncherOption[]) =>
     options.length > 0 && (
-      <details className="jpd-StartForm-more" open={options.some(({ name }) => props.form.options[name]) || undefined}>
-        <summary>{title}</summary>
+      <Folded title={title} isSet={options.some(({ name }) => props.form.options[name])}>
         {options.map(field)}
-      </details>
+      </Folded>
     );
   return (
     <>

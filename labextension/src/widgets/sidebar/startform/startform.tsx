@@ -31,6 +31,7 @@ import {
 } from './startfields';
 import { MoreFields } from './morefields';
 import { LauncherField, NodesField, OptionFields } from './nodefields';
+import { Folded } from './formrow';
 import { PresetField } from './presetfield';
 
 export interface IStartFormProps {
@@ -136,12 +137,11 @@ function Fields({ environments, preferred, ranks, open, onClose, onSubmit }: IFi
 function RareFields(props: IFieldProps): React.ReactElement {
   const { trans } = useSidebar();
   return (
-    <details className="jpd-StartForm-more" open={props.form.env !== '' || undefined}>
-      <summary>{trans.__('Backend, folder and variables')}</summary>
+    <Folded title={trans.__('Backend, folder and variables')} isSet={props.form.env !== ''}>
       <BackendField {...props} />
       <DirectoryField {...props} />
       <VariablesField {...props} />
-    </details>
+    </Folded>
   );
 }
 
