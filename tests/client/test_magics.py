@@ -83,6 +83,7 @@ def test_mode_switches_between_kernel_and_ranks(kernel):
     assert "%dist_mode -d" in kernel.run("%dist_mode").text
 
 
+@pytest.mark.part("ddip")  # whose magics are an entry point of the installed package
 def test_a_notebook_has_one_group_whatever_folder_its_kernel_is_in(kernel, tmp_path):
     kernel.run("kept = 1")
     kernel.run(f"%cd {tmp_path}")
@@ -357,8 +358,7 @@ WITHOUT_A_GROUP = (
     "dist_shutdown",
     "dist_reset",
     "dist_sync_ide",
-    "makedip -k",
-    "makedip -i",
+    *(pytest.param(f"makedip -{option}", marks=pytest.mark.part("ddip")) for option in "ki"),
 )
 TIMELINE = "timeline_debug", "timeline_save", "timeline_clear"
 
