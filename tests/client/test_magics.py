@@ -262,9 +262,8 @@ def test_ddip_variables_go_there_and_back(kernel):
     assert "RankError: rank 0: NameError" in kernel.run("%dipull nothing").error
 
 
+@pytest.mark.part("ddip")  # whose tests leave the notebook attached
 def test_functions_of_the_notebook_are_launched(kernel):
-    kernel.run("%dist_init")
-    kernel.run("%dist_mode -d")
     kernel.run("def train(a, *, b):\n    print('training')\n    return a + b + rank")
     cell = kernel.run("values = dist_group.launch(train, 1, b=2)\nprint(values)")
     assert (cell.text, cell.said) == ("{0: 3, 1: 4}\n", [("0-1", "training\n")])
