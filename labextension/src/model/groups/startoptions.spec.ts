@@ -37,6 +37,8 @@ it.each([
   [row('words', { max_length: 4 }), 'a, too long', null],
   [row('text', { max_length: 4 }), ' a b', 'a b'],
   [row('text', { max_length: 4 }), 'a b c', null],
+  [row('text', { max_length: 2 }), '\u{1f642}\u{1f642}', '\u{1f642}\u{1f642}'], // two characters, as the server counts
+  [row('words', { max_length: 1 }), '\u{1f642}', ['\u{1f642}']],
   [row('flag', { default: true }), 'false', false],
   [row('flag', { default: true }), 'true', undefined], // switched off, and on again
   [row('flag', { default: false }), 'true', true]

@@ -1,5 +1,6 @@
 /** The options of a start that the form shows by their rows: what their fields show, and what is sent. Pure. */
 import type { IStartOptionRow } from '../../services/protocol';
+import { numCharacters } from '../format/characters';
 
 /** By the name of the option: as typed, or as a preset has it. Without an entry the server's default holds. */
 export type OptionValues = Readonly<Record<string, unknown>>;
@@ -44,11 +45,11 @@ function read(row: IStartOptionRow, values: OptionValues): IReadOption {
   }
   const longest = row.max_length ?? Infinity;
   if (row.kind === 'text') {
-    return { value: text, isWrong: text.length > longest };
+    return { value: text, isWrong: numCharacters(text) > longest };
   }
   if (row.kind === 'words') {
     const value = wordsIn(text);
-    return { value, isWrong: value.some(word => word.length > longest) };
+    return { value, isWrong: value.some(word => numCharacters(word) > longest) };
   }
   return { value: Number(text), isWrong: !isNumberOf(row, Number(text)) };
 }

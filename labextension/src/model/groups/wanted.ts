@@ -4,7 +4,7 @@
  */
 import type { IDevice, IDevices, IGroup, IStartRequest } from '../../services/protocol';
 import type { IReadWanted, IWantedGroup } from '../../tokens';
-import { firstCharacters } from '../format/characters';
+import { firstCharacters, numCharacters } from '../format/characters';
 import { countRanks } from '../format/ranks';
 import { freeName, isGone } from './groups';
 
@@ -26,8 +26,7 @@ const CPU_SIZES: readonly number[] = [2, 4, 8];
 const VALID: { [field in keyof Required<IWantedGroup>]: (value: unknown) => boolean } = {
   num_ranks: value => isCount(value) && value >= 1 && value <= MAX_RANKS,
   devices: isDeviceList,
-  environment: value =>
-    typeof value === 'string' && value.length > 0 && value.length <= MAX_VALUE && VISIBLE.test(value),
+  environment: value => typeof value === 'string' && value.length > 0 && isShort(value),
   accelerator: value => typeof value === 'string' && WORD.test(value),
   backend: value => typeof value === 'string' && WORD.test(value),
   env: isVariables,
@@ -198,7 +197,7 @@ function isOptions(value: unknown): boolean {
 }
 
 function isShort(value: unknown): boolean {
-  return typeof value === 'string' && value.length <= MAX_VALUE && VISIBLE.test(value);
+  return typeof value === 'string' && numCharacters(value) <= MAX_VALUE && VISIBLE.test(value);
 }
 
 function isCount(value: unknown): value is number {
