@@ -178,7 +178,7 @@ test('a hang and a dead rank have no English sentence of ours in any language', 
   await shutdownAll(request);
 });
 
-const SLEEP = 'time.sleep(0.06 * rank)';
+const SLEEP = 'time.sleep(0.25 * rank)';
 const SLOW = `import time, torch, torch.distributed as dist
 while True:
     ${SLEEP}
