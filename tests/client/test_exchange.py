@@ -313,7 +313,7 @@ def test_a_pull_that_is_given_up_is_not_evaluated_later(group):
     held = group.begin("import time; time.sleep(1000)", "0")
     with pytest.raises(TimedOutError):
         group.pull("evaluated.append(1)", timeout_seconds=0.2)
-    assert group.status().queued == []
+    until(lambda: group.status().queued == [])  # the server follows its agent
     held.cancel()
     held.result(PATIENCE)
     assert group.pull("evaluated", timeout_seconds=PATIENCE) == []
