@@ -4,6 +4,7 @@ import os
 import signal
 import uuid
 
+import pytest
 from agent.harness import AgentProcess
 from leaks import nothing_left
 from waits import PATIENCE, until
@@ -42,6 +43,7 @@ def test_an_agent_that_is_killed_in_a_save_leaves_the_former_one_and_nothing_tha
     assert names(folder) == ["x"]
 
 
+@pytest.mark.part("resizing")
 def test_a_note_on_what_a_resize_left_out_ends_with_a_restore(tmp_path):
     with nothing_left(), AgentProcess(tmp_path / "g") as own:
         own.start(2)
