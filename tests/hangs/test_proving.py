@@ -8,7 +8,6 @@ from leaks import nothing_left
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.proving import Proving
-from jupyter_dist.parts.slow.agent.judge import LOOKS_TO_HIDE
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.specs import ExecutionSpec
 
@@ -66,9 +65,12 @@ def test_what_ends_after_an_act_refutes_nothing(end):
 INPUT = {"kind": "input", "ranks": "0-1", "message": "Input.", "evidence": ["60 %"]}
 
 
+@pytest.mark.part("slow")
 @pytest.mark.parametrize("num_looks", [3, 300])
 def test_a_cause_of_slowness_that_the_next_looks_do_not_find_is_refuted(num_looks):
     """However far apart looks are: they are seldom later in a cell, and on a busy machine."""
+    from jupyter_dist.parts.slow.agent.judge import LOOKS_TO_HIDE  # noqa: PLC0415 (collected without this part, too)
+
     proofs, execution = Proving(), running()
     proofs.causes_shown(execution, [INPUT], num_looks, ["rank 0: loads 60%"])
     assert proofs.model()["verdicts"][0]["witnesses"] == ["60 %", "rank 0: loads 60%"]

@@ -28,6 +28,7 @@ def test_in_auto_mode_cells_have_the_ranks_names(named):
     assert named.complete("model_") == ["model_here"]
 
 
+@pytest.mark.part("ddip")
 def test_names_are_known_while_a_rank_is_busy_or_silent(named):
     text = named.run("%dist_sync_ide").text
     assert text.startswith("Completion knows ")
