@@ -69,7 +69,7 @@ INPUT = {"kind": "input", "ranks": "0-1", "message": "Input.", "evidence": ["60 
 @pytest.mark.parametrize("num_looks", [3, 300])
 def test_a_cause_of_slowness_that_the_next_looks_do_not_find_is_refuted(num_looks):
     """However far apart looks are: they are seldom later in a cell, and on a busy machine."""
-    from jupyter_dist.parts.slow.agent.judge import LOOKS_TO_HIDE  # noqa: PLC0415 (collected without this part, too)
+    from jupyter_dist.parts.slow.agent.judge import LOOKS_TO_HIDE
 
     proofs, execution = Proving(), running()
     proofs.causes_shown(execution, [INPUT], num_looks, ["rank 0: loads 60%"])
