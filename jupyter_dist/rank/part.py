@@ -224,7 +224,7 @@ def _refuse(call: dict[str, Any]) -> None:
 
 
 def _in_json(content: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    json.dumps(content)  # the reply could not be sent with anything else
+    json.dumps(content)  # the reply could not be sent with anything else; by a json that no cell replaces
     return content
 
 

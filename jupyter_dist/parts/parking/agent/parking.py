@@ -22,6 +22,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import join, say
+from jupyter_dist.protocol.parts import failure_of
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import AWAY_GROUP_STATES, HOW_TO_BE_READY
 from jupyter_dist.transport.frames import Header
@@ -198,9 +199,9 @@ class Parking:
     def _failed(self, error: BaseException) -> None:
         """Handle an internal error: the group must not be shown as on its way forever."""
         if self._group.state in ("parking", "resuming"):
-            self._stay_parked(f"the agent failed: {error!r:.300}")
+            self._stay_parked(f"the agent failed: {failure_of(error)}")
         else:
-            self._group.add_note(say("The group was not parked: %1", f"{error!r:.300}."), until="cell")
+            self._group.add_note(say("The group was not parked: %1", f"{failure_of(error)}."), until="cell")
 
     async def _park_idle(self) -> None:
         try:
@@ -221,7 +222,7 @@ class Parking:
             return
         except Exception as err:  # an internal error: the ranks may be parked, or half of them
             log.exception("Cannot park the group")
-            await self._return(say("The group was not parked: %1", f"{err!r:.300}."))
+            await self._return(say("The group was not parked: %1", f"{failure_of(err)}."))
             return
         held = self.parked["held_bytes"] // MIB
         took = f"{seconds:.1f}"

@@ -22,6 +22,7 @@ from jupyter_dist.agent.processes.starters import RankStarter
 from jupyter_dist.agent.processes.starting.environment import rank_spec
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import join, say
+from jupyter_dist.protocol.parts import failure_of
 from jupyter_dist.protocol.wire.specs import GroupSpec
 
 from . import shapes
@@ -92,7 +93,7 @@ class Resize:
         except Exception as err:  # also an internal error: the ranks of before keep their variables
             if not isinstance(err, JupyterDistError):
                 log.exception("Cannot resize the group")
-            error = err if isinstance(err, JupyterDistError) else JupyterDistError("internal", f"{err!r:.300}")
+            error = err if isinstance(err, JupyterDistError) else JupyterDistError("internal", failure_of(err))
             report["error"] = error.to_dict()
             await self._undo(error)
         else:
@@ -102,7 +103,7 @@ class Resize:
                     await give()
                 except Exception as err:  # an internal error: the group has its new size, and its ranks live
                     log.exception("Cannot give ranks their variables")
-                    report["again"].append(f"Variables could not be {name}: {err!r:.300}. Make them again.")
+                    report["again"].append(f"Variables could not be {name}: {failure_of(err)}. Make them again.")
             await end_ranks(self._leaving, "the group was resized", patient=True)
             resized = say("The group was resized from %1 to %2 ranks.", report["before"], report["after"])
             text = join(resized, *report["again"])
@@ -199,7 +200,7 @@ class Resize:
         except Exception as err:  # also an internal error: the group must not be on its way for ever
             if not isinstance(err, JupyterDistError):
                 log.exception("Cannot go back to the earlier size")
-            words = err.message if isinstance(err, JupyterDistError) else f"{err!r:.300}"
+            words = err.message if isinstance(err, JupyterDistError) else failure_of(err)
             why = say("The process group could not be re-created (%1): re-create it with 'reform'.", words)
             kept = join(why, kept)
         text = say("The group could not be resized to %1 ranks, and has %2 as before:", wanted, number)

@@ -19,6 +19,7 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import Sentence, say, say_n
+from jupyter_dist.protocol.parts import failure_of
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.specs import ExecutionSpec
 from jupyter_dist.system.limits import within
@@ -118,7 +119,7 @@ class CellUndo:
                     why = err
                 except Exception as err:  # an internal error: the cell must not stay undone
                     log.exception("Cannot go on after an undo")
-                    why = JupyterDistError("internal", say("The agent failed: %1", f"{err!r:.300}"))
+                    why = JupyterDistError("internal", say("The agent failed: %1", failure_of(err)))
             if why is not None and undo.started_at is not None:
                 redo = self._begin_again(ranks, undo)
 
